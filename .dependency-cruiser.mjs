@@ -30,13 +30,13 @@ export default {
     forbid('tools-without-tests', 'Development tools run without the tests.', '^devtools/', '^(test|bench)/'),
     forbid(
       'agent-without-controller',
-      'Agent and controller share src/protocol and src/platform only.',
+      'Agent and controller share the protocol, Redis and the platform only.',
       '^src/agent/',
       '^src/controller/',
     ),
     forbid(
       'controller-without-agent',
-      'Agent and controller share src/protocol and src/platform only.',
+      'Agent and controller share the protocol, Redis and the platform only.',
       '^src/controller/',
       '^src/agent/',
     ),
@@ -44,7 +44,7 @@ export default {
       'light-agent',
       'An agent runs on every node: neither a database nor a Kubernetes client, not even through another file.',
       '^src/agent/',
-      { reachable: true, path: '^node_modules/(pg|@kubernetes/client-node)/' },
+      { reachable: true, path: '^node_modules/(pg|drizzle-orm|@kubernetes/client-node)/' },
     ),
     allowOnly(
       'pure-comparison',
@@ -56,19 +56,19 @@ export default {
       'audit-between-comparison-and-store',
       'The audit runs the comparison over what is stored; it needs nothing else of agent and controller.',
       '^src/audit/',
-      '(audit|agent/compare|controller/store|cri|platform|protocol)/',
+      '(audit|agent/compare|store|cri|platform|protocol)/',
     ),
     allowOnly(
       'analysis-reads-the-store',
       'The commands that answer questions read Postgres, and nothing else.',
       '^src/analysis/',
-      '(analysis/|controller/(config\\.ts$|store/)|platform/|protocol/)',
+      '(analysis|store|platform|protocol)/',
     ),
     allowOnly(
       'page-reads-the-store',
       'The page shows what Postgres has, to those whom the API server lets.',
       '^src/ui/',
-      '(ui/|analysis/|controller/(config\\.ts$|kube/|store/)|platform/|protocol/)',
+      '(ui|analysis|kube|store|platform|protocol)/',
     ),
     forbid(
       'programs-without-commands',
@@ -93,6 +93,24 @@ export default {
       'The platform knows no program.',
       '^src/platform/',
       '(platform|protocol)/',
+    ),
+    allowOnly(
+      'store-below-programs',
+      'Postgres is used by programs, and knows none.',
+      '^src/store/',
+      '(store|platform|protocol)/',
+    ),
+    allowOnly(
+      'api-server-below-programs',
+      'The client of the API server is used by programs, and knows none.',
+      '^src/kube/',
+      '(kube|platform|protocol)/',
+    ),
+    allowOnly(
+      'redis-below-programs',
+      'Redis is used by programs, and knows none.',
+      '^src/redis/',
+      '(redis|platform|protocol)/',
     ),
     allowOnly(
       'runtime-api-below-programs',

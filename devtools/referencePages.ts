@@ -11,18 +11,14 @@ import * as v from 'valibot';
 import { parse } from 'yaml';
 import { AGENT_SETTINGS } from '../src/agent/config.ts';
 import { EXPORT_SETTINGS, FINDING_SETTINGS, TIMELINE_SETTINGS } from '../src/analysis/settings.ts';
-import {
-  AUDIT_SETTINGS,
-  CONTROLLER_SETTINGS,
-  MAINTAIN_SETTINGS,
-  MIGRATE_SETTINGS,
-  REPAIR_SETTINGS,
-  REPORT_SETTINGS,
-} from '../src/controller/config.ts';
+import { AUDIT_SETTINGS } from '../src/audit/settings.ts';
+import { CONTROLLER_SETTINGS } from '../src/controller/config.ts';
+import { REPORT_SETTINGS } from '../src/controller/reports/settings.ts';
 import { DOCTOR_OUTPUT } from '../src/doctor/settings.ts';
 import { COMPLETION_SETTINGS } from '../src/platform/completion.ts';
-import { REDIS_ACL_SETTINGS, redisAcl } from '../src/platform/redisAcl.ts';
 import { flagOf, REQUIRED, type Setting, type SettingTable, variableOf } from '../src/platform/settings.ts';
+import { REDIS_ACL_SETTINGS, redisAcl } from '../src/redis/acl.ts';
+import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS, REPAIR_SETTINGS } from '../src/store/settings.ts';
 import { UI_SETTINGS } from '../src/ui/settings.ts';
 import { chartPage } from './chartPage.ts';
 import { viewsPage } from './viewsPage.ts';
@@ -170,7 +166,7 @@ function usersOf(cluster: string, format: 'commands' | 'aclfile'): string {
 function usersPage(): string {
   const lines = usersOf('prod-eu-1', 'commands').trim().split('\n');
   return (
-    generatedFrom('src/protocol/redisUsers.ts') +
+    generatedFrom('src/redis/users.ts') +
     '# Redis users\n\n' +
     'What `plegwatch redis-acl --cluster prod-eu-1` prints: one user for the agents of that cluster and one for its controller. Each\n' +
     'parenthesis is a selector: its commands are allowed on its keys only, `%R~` to read and `%W~` to write. Redis 7.0 or Valkey is needed.\n' +

@@ -116,7 +116,7 @@ END $$;
 -- Of one row, that row: the function is strict and the aggregate begins with null. Null for no row.
 CREATE AGGREGATE store.hist_sum(int4[]) (SFUNC = store.hist_add, STYPE = int4[], COMBINEFUNC = store.hist_add, PARALLEL = SAFE);
 
--- The relists of a minute, in microseconds from its start, as src/controller/store/listTimes.ts packs them. events_to: when the last event was received
+-- The relists of a minute, in microseconds from its start, as src/store/listTimes.ts packs them. events_to: when the last event was received
 -- that was compared before.
 CREATE FUNCTION store.relists_of(packed bytea)
 RETURNS TABLE (sandboxes_from int8, sandboxes_to int8, containers_from int8, containers_to int8, flags int4, events_to int8)

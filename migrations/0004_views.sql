@@ -732,7 +732,7 @@ WITH period AS (
                  WHERE n.node_id = k.node_id AND n.at > k.at AND n.day >= k.day) AS next_at
     FROM store.node_condition k
   ) transition
-  -- The rule of src/controller/nodeConditions/plegMessage.ts; every other row ends the period.
+  -- The rule of src/controller/nodes/plegMessage.ts; every other row ends the period.
   WHERE status <> 'True' AND message ~ 'PLEG|\mpleg\M'
   UNION ALL
   SELECT cluster_id, node_id, day, 'slow', minute, NULL, NULL, NULL,

@@ -34,9 +34,9 @@ const commandLine: CommandLine = {
     migrate: {
       description: 'create or update the schema in Postgres',
       async load() {
-        const { MIGRATE_SETTINGS } = await import('./controller/config.ts');
+        const { MIGRATE_SETTINGS } = await import('./store/settings.ts');
         return commandWith(MIGRATE_SETTINGS, async ({ logLevel, ...what }) => {
-          const { migrate } = await import('./controller/store/migrate.ts');
+          const { migrate } = await import('./store/migrate.ts');
           await migrate({ ...what, log: createLogger(logLevel, 'migrate') });
         });
       },
@@ -44,9 +44,9 @@ const commandLine: CommandLine = {
     maintain: {
       description: 'create partitions ahead of time and drop those past their retention',
       async load() {
-        const { MAINTAIN_SETTINGS } = await import('./controller/config.ts');
+        const { MAINTAIN_SETTINGS } = await import('./store/settings.ts');
         return commandWith(MAINTAIN_SETTINGS, async ({ logLevel, ...database }) => {
-          const { maintain } = await import('./controller/store/maintain.ts');
+          const { maintain } = await import('./store/maintain.ts');
           await maintain({ ...database, log: createLogger(logLevel, 'maintain') });
         });
       },
@@ -55,9 +55,9 @@ const commandLine: CommandLine = {
       description:
         "remove what somebody else stored in the name of a node, so that its agent's evidence counts again",
       async load() {
-        const { REPAIR_SETTINGS } = await import('./controller/config.ts');
+        const { REPAIR_SETTINGS } = await import('./store/settings.ts');
         return commandWith(REPAIR_SETTINGS, async ({ logLevel, ...what }) => {
-          const { repair } = await import('./controller/store/repair.ts');
+          const { repair } = await import('./store/repair.ts');
           await repair({ ...what, log: createLogger(logLevel, 'repair') });
         });
       },
@@ -66,9 +66,9 @@ const commandLine: CommandLine = {
       description:
         'check the findings in Postgres against the other records there; exit code 3 if they differ',
       async load() {
-        const { AUDIT_SETTINGS } = await import('./controller/config.ts');
+        const { AUDIT_SETTINGS } = await import('./audit/settings.ts');
         return commandWith(AUDIT_SETTINGS, async (config) => {
-          const { withStore } = await import('./controller/store/withStore.ts');
+          const { withStore } = await import('./store/withStore.ts');
           const { EXIT_DIFFERENCES, runAudit } = await import('./audit/command.ts');
           const less = 'one node (--node), a shorter time (--from, --to)';
           await withStore({ ...config, name: 'audit', less }, async (store) => {
@@ -97,7 +97,7 @@ const commandLine: CommandLine = {
     'redis-acl': {
       description: 'print the Redis users of a cluster, one for its agents and one for its controller',
       async load() {
-        const { REDIS_ACL_SETTINGS, redisAcl } = await import('./platform/redisAcl.ts');
+        const { REDIS_ACL_SETTINGS, redisAcl } = await import('./redis/acl.ts');
         return commandWith(REDIS_ACL_SETTINGS, async (config) => void process.stdout.write(redisAcl(config)));
       },
     },
@@ -105,10 +105,10 @@ const commandLine: CommandLine = {
       description:
         'print the report of every node, straight from Postgres; exit code 3 if --fail-on finds something',
       async load() {
-        const { REPORT_SETTINGS } = await import('./controller/config.ts');
+        const { REPORT_SETTINGS } = await import('./controller/reports/settings.ts');
         return commandWith(REPORT_SETTINGS, async (config) => {
           const { cluster: clusters, node: nodes, output, failOn } = config;
-          const { withStore } = await import('./controller/store/withStore.ts');
+          const { withStore } = await import('./store/withStore.ts');
           const { EXIT_FAIL_ON, runReport } = await import('./controller/reports/command.ts');
           const less = 'fewer nodes (--cluster, --node)';
           await withStore({ ...config, name: 'report', less }, async (store) => {
@@ -125,7 +125,7 @@ const commandLine: CommandLine = {
       async load() {
         const { FINDING_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(FINDING_SETTINGS, async ({ html, ...config }) => {
-          const { withStore } = await import('./controller/store/withStore.ts');
+          const { withStore } = await import('./store/withStore.ts');
           const { findingOf, runFinding } = await import('./analysis/finding/command.ts');
           const less = 'one node (--cluster, --node)';
           await withStore({ ...config, name: 'finding', less }, async (store) => {
@@ -141,7 +141,7 @@ const commandLine: CommandLine = {
       async load() {
         const { TIMELINE_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(TIMELINE_SETTINGS, async ({ html, ...config }) => {
-          const { withStore } = await import('./controller/store/withStore.ts');
+          const { withStore } = await import('./store/withStore.ts');
           const { nodeOf, runTimeline } = await import('./analysis/timeline/command.ts');
           const less = 'a shorter time (--from, --to)';
           await withStore({ ...config, name: 'timeline', less }, async (store) => {
@@ -159,7 +159,7 @@ const commandLine: CommandLine = {
       async load() {
         const { EXPORT_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(EXPORT_SETTINGS, async (config) => {
-          const { withStore } = await import('./controller/store/withStore.ts');
+          const { withStore } = await import('./store/withStore.ts');
           const { runExport } = await import('./analysis/export/command.ts');
           const less = "one cluster (--cluster); a limit of the role's own is in pg_roles.rolconfig";
           await withStore({ ...config, name: 'export', less }, (store) =>

@@ -1,8 +1,8 @@
 /*
  * The PLEGReports as somebody sees them who watches them: when each was written, and whether it said anything new.
  */
-import { type KubeClient, pagesOf } from '../../src/controller/kube/client.ts';
-import { type KubeObject, PLEG_REPORTS } from '../../src/controller/kube/object.ts';
+import { type KubeClient, pagesOf } from '../../src/kube/client.ts';
+import { type KubeObject, PLEG_REPORTS } from '../../src/kube/object.ts';
 
 const LASTS_SECONDS = 3_600;
 

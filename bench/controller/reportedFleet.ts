@@ -3,11 +3,11 @@
  * send are real batches; no agent runs.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { NODES } from '../../src/controller/kube/object.ts';
 import { forEachConcurrent } from '../../src/controller/reports/concurrent.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { NODES } from '../../src/kube/object.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
 import {
   agentIncarnation,
   type BatchIncarnation,

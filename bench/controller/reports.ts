@@ -8,9 +8,9 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
-import { startNodeWatch } from '../../src/controller/kube/nodes.ts';
+import { startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
 import { startReportWriter } from '../../src/controller/reports/writer.ts';
-import { openStore } from '../../src/controller/store/store.ts';
+import { openStore } from '../../src/store/store.ts';
 import { silent } from '../../test/support/database.ts';
 import { CLUSTER, System } from '../../test/support/system.ts';
 import { waitFor } from '../../test/support/waitFor.ts';

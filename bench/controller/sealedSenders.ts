@@ -5,11 +5,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { BatchQueue } from '../../src/agent/ship/batchQueue.ts';
 import { SealedBatch } from '../../src/agent/ship/sealedBatch.ts';
-import { connectRedis, type RedisClient } from '../../src/platform/redis.ts';
 import { batchId, encodeBatch } from '../../src/protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
 import { ackReplyKey, flowSettingsKey, parseAckReply, queueOf } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
+import { connectRedis, type RedisClient } from '../../src/redis/client.ts';
 import { agentIncarnation, type BatchIncarnation, CLUSTER } from '../../test/support/batches.ts';
 import { streamSession } from '../../test/support/records.ts';
 import type { ControllerSystem, ProcessorTime } from './controllerSystem.ts';

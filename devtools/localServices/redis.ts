@@ -3,7 +3,7 @@
  */
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import type { RedisUser } from '../../src/protocol/redisUsers.ts';
+import type { RedisUser } from '../../src/redis/users.ts';
 import { type LocalService, startService } from './localService.ts';
 import { freePort, type ServiceNetwork, startProcess } from './process.ts';
 import { type PasswordOf, urlAs, userArguments } from './redisUsers.ts';

@@ -3,7 +3,7 @@
  * and restarted has its slots back, but they are empty.
  */
 import { Redis } from 'ioredis';
-import type { RedisUser } from '../../src/protocol/redisUsers.ts';
+import type { RedisUser } from '../../src/redis/users.ts';
 import { freePort, waitFor } from './process.ts';
 import { DEFAULT_CLUSTER, type LocalRedis, startRedis } from './redis.ts';
 import { urlAs } from './redisUsers.ts';

@@ -3,7 +3,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RedisUser } from '../../src/protocol/redisUsers.ts';
+import type { RedisUser } from '../../src/redis/users.ts';
 import { startService } from './localService.ts';
 import { freePort, startProcess, waitFor } from './process.ts';
 import { answersPing, DEFAULT_CLUSTER, type LocalRedis, startRedis } from './redis.ts';

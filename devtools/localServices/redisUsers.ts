@@ -3,7 +3,7 @@
  * tests, for what no program does.
  */
 import { createHash } from 'node:crypto';
-import { aclRules, REDIS_USERS, type RedisUser, redisUserName } from '../../src/protocol/redisUsers.ts';
+import { aclRules, REDIS_USERS, type RedisUser, redisUserName } from '../../src/redis/users.ts';
 
 /** The password of a user. */
 export type PasswordOf = (user: RedisUser, cluster: string) => string;

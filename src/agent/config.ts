@@ -4,14 +4,7 @@
 
 import { isIP } from 'node:net';
 import * as v from 'valibot';
-import {
-  CLUSTER,
-  HTTP_ADDRESS,
-  internalInterval,
-  logLevelFrom,
-  REDIS_RETRY_INTERVAL,
-  REDIS_SETTINGS,
-} from '../platform/commonSettings.ts';
+import { CLUSTER, HTTP_ADDRESS, internalInterval, logLevelFrom } from '../platform/commonSettings.ts';
 import { PlegwatchError } from '../platform/errors.ts';
 import {
   BadValue,
@@ -28,6 +21,7 @@ import {
   withDefault,
 } from '../platform/settings.ts';
 import { NodeName } from '../protocol/batch.ts';
+import { REDIS_RETRY_INTERVAL, REDIS_SETTINGS } from '../redis/settings.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -2,7 +2,7 @@
  * Reads the rows of a cursor, a bounded number at a time.
  */
 import type { QueryResultRow } from 'pg';
-import type { SqlRunner } from '../controller/store/store.ts';
+import type { SqlRunner } from '../store/store.ts';
 
 const ROWS_PER_FETCH = 2_000;
 

@@ -1,7 +1,7 @@
 /*
  * The settings of the commands that answer questions.
  */
-import { DATABASE_SETTINGS } from '../controller/config.ts';
+
 import { CLUSTERS, logLevelFrom } from '../platform/commonSettings.ts';
 import { moment } from '../platform/moment.ts';
 import {
@@ -16,6 +16,7 @@ import {
   withDefault,
   withShort,
 } from '../platform/settings.ts';
+import { DATABASE_SETTINGS } from '../store/settings.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './export/views.ts';
 
 const HTML = optional(

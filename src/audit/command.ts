@@ -2,9 +2,10 @@
  * `plegwatch audit`: runs the rules over what is stored again and prints every finding that they would not make, and every one
  * that they would make and that is not there. It only reads.
  */
-import type { SqlRunner } from '../controller/store/store.ts';
+
 import { printable } from '../platform/printable.ts';
 import { millis, mono } from '../protocol/units.ts';
+import type { SqlRunner } from '../store/store.ts';
 import { type Difference, timeOf } from './difference.ts';
 import { differenceText, timeAt } from './differenceText.ts';
 import { auditEpoch } from './epochAudit.ts';

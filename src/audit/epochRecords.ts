@@ -1,9 +1,10 @@
 /*
  * The records of one epoch, read from Postgres page by page. Only SELECTs.
  */
-import type { SqlRunner } from '../controller/store/store.ts';
+
 import { profileOf } from '../cri/profiles.ts';
 import { type Mono, millis, mono } from '../protocol/units.ts';
+import type { SqlRunner } from '../store/store.ts';
 import {
   type ChangeRow,
   changeOf,

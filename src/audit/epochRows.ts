@@ -1,7 +1,7 @@
 /*
  * The rows that Postgres returns of an epoch, and the records that they stand for.
  */
-import { unpackLists } from '../controller/store/listTimes.ts';
+
 import {
   type ContainerIdentity,
   type FindingKind,
@@ -10,6 +10,7 @@ import {
   type PlegState,
 } from '../protocol/record.ts';
 import { type Mono, mono } from '../protocol/units.ts';
+import { unpackLists } from '../store/listTimes.ts';
 import type {
   GapRecord,
   StoredChange,

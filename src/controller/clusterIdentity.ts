@@ -7,14 +7,15 @@
  *              Everything else goes on
  *   refused    the name has another UID: CLUSTER_NAME_TAKEN, and the controller ends
  */
+
+import type { KubeClient } from '../kube/client.ts';
+import { KubeStatusError } from '../kube/kubeErrors.ts';
+import { IDENTITY, NAMESPACES } from '../kube/object.ts';
 import { errorFields, PlegwatchError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
 import { ThrottledLog } from '../platform/throttledLog.ts';
-import type { KubeClient } from './kube/client.ts';
-import { KubeStatusError } from './kube/kubeErrors.ts';
-import { IDENTITY, NAMESPACES } from './kube/object.ts';
-import bindClusterSql from './store/sql/bindCluster.sql';
-import type { Store } from './store/store.ts';
+import bindClusterSql from '../store/sql/bindCluster.sql';
+import type { Store } from '../store/store.ts';
 
 const RETRY_MS = 60_000;
 

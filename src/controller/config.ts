@@ -1,74 +1,25 @@
 /*
- * The settings of the controller, and of the commands that share its database.
+ * The settings of the controller.
  */
 
-import {
-  CLUSTER,
-  CLUSTERS,
-  HTTP_ADDRESS,
-  internalInterval,
-  logLevelFrom,
-  REDIS_RETRY_INTERVAL,
-  REDIS_SETTINGS,
-} from '../platform/commonSettings.ts';
+import { CLUSTER, HTTP_ADDRESS, internalInterval, logLevelFrom } from '../platform/commonSettings.ts';
 import { PlegwatchError } from '../platform/errors.ts';
-import { moment } from '../platform/moment.ts';
 import {
   BadValue,
   type ConfigOf,
-  duration,
   integer,
   list,
   matching,
   oneOf,
   optional,
-  repeated,
-  required,
-  requiredUnless,
-  secret,
   string,
   toggle,
   withDefault,
-  withShort,
 } from '../platform/settings.ts';
-import { MAX_QUEUES } from '../protocol/redisKeys.ts';
+import { REDIS_RETRY_INTERVAL, REDIS_SETTINGS } from '../redis/settings.ts';
+import { DATABASE_SETTINGS } from '../store/settings.ts';
 import { DEFAULT_NODE_ROWS_PER_DAY } from './ingest/rowQuota.ts';
-import { databaseUrl, POOL_MODES, SSL_MODES } from './store/databaseAccess.ts';
 
-/** The files are read again before each connect. */
-export const DATABASE_SETTINGS = {
-  databaseUrl: secret(
-    requiredUnless(
-      'databaseSecretDir',
-      'url',
-      'Postgres 15 or later, postgres://user:password@host:port/database; sslmode, sslrootcert, sslcert and sslkey in it take precedence over the next settings',
-      databaseUrl,
-    ),
-  ),
-  databaseSecretDir: optional(
-    'dir',
-    'folder of a mounted Secret with a file uri or url, or with host, port, dbname, username and password, which take precedence over those of the URL',
-    string,
-  ),
-  databaseSslmode: optional(
-    'mode',
-    `TLS as libpq means it: ${SSL_MODES.join(', ')}; default: prefer`,
-    oneOf(...SSL_MODES),
-  ),
-  databaseCaFile: optional(
-    'file',
-    "file with the CA of Postgres's certificate, or system for the CAs of the system",
-    string,
-  ),
-  databaseCertFile: optional('file', 'file with the client certificate for Postgres', string),
-  databaseKeyFile: optional('file', 'file with the key of that certificate', string),
-  databasePoolMode: withDefault(
-    'mode',
-    'session',
-    'transaction: Postgres is behind a pooler such as PgBouncer with pool_mode = transaction, so nothing is kept in a session',
-    oneOf(...POOL_MODES),
-  ),
-} as const;
 const logLevel = logLevelFrom('info');
 
 const LABEL_KEY =
@@ -225,83 +176,3 @@ export function checkCombination({
     throw new PlegwatchError('SETTING_INVALID', error, 'Set both, or leave out --attribution.');
   }
 }
-
-const names = (raw: string): readonly string[] => raw.split(',').map((name) => name.trim());
-
-export const MIGRATE_SETTINGS = {
-  ...DATABASE_SETTINGS,
-  queues: optional(
-    'number',
-    'number of queues that the agents are spread over; a new database has 16, an existing one keeps its number',
-    integer(1, MAX_QUEUES),
-  ),
-  eventRetentionDays: optional(
-    'days',
-    'how long events, relist changes and minutes are kept; a new database has 14, an existing one keeps its number',
-    integer(1, 490),
-  ),
-  findingRetentionDays: optional(
-    'days',
-    'how long everything else is kept; a new database has 400, an existing one keeps its number',
-    integer(1, 10_000),
-  ),
-  controllerRoles: optional(
-    'names',
-    'roles that get the rights of a controller, separated by commas: role=cluster, or role for every cluster',
-    names,
-  ),
-  databaseWait: withDefault(
-    'duration',
-    '0s',
-    'how long to wait for a Postgres that cannot be reached',
-    duration(0, 24 * 3_600_000),
-  ),
-  logLevel,
-} as const;
-
-export const MAINTAIN_SETTINGS = { ...DATABASE_SETTINGS, logLevel } as const;
-
-export const REPORT_OUTPUTS = ['table', 'wide', 'json', 'yaml', 'csv'] as const;
-/** What a report can be searched for by a script. */
-export const REPORT_FAILURES = ['missed', 'fallback', 'unknown', 'incomplete', 'silent'] as const;
-
-export const AUDIT_SETTINGS = {
-  cluster: CLUSTER,
-  ...DATABASE_SETTINGS,
-  node: optional('name', 'only this node', string),
-  from: optional('time', 'only what was found since then', moment),
-  to: optional('time', 'only what was found until then', moment),
-  logLevel: logLevelFrom('error'),
-} as const;
-
-export const REPAIR_SETTINGS = {
-  cluster: CLUSTER,
-  ...DATABASE_SETTINGS,
-  node: required('name', 'the node whose evidence somebody else forged', string),
-  forgetEpoch: optional(
-    'uuid',
-    'an epoch that no agent of the node wrote: it is forgotten with its records',
-    string,
-  ),
-  forgetLosses: optional(
-    'uuid',
-    'an epoch whose losses are forged: they are forgotten, and its agent sends again what its spool has',
-    string,
-  ),
-  logLevel,
-} as const;
-
-export const REPORT_SETTINGS = {
-  cluster: CLUSTERS,
-  ...DATABASE_SETTINGS,
-  node: repeated(optional('name', 'only this node; may be given several times', list(string))),
-  output: withShort('o', withDefault('format', 'table', REPORT_OUTPUTS.join(', '), oneOf(...REPORT_OUTPUTS))),
-  failOn: repeated(
-    optional(
-      'what',
-      `exit with code 3 if a node has missed events (missed), fell back to Generic PLEG (fallback), has an unknown mode (unknown), incomplete evidence (incomplete) or a silent agent (silent); separated by commas`,
-      list(oneOf(...REPORT_FAILURES)),
-    ),
-  ),
-  logLevel: logLevelFrom('error'),
-} as const;

@@ -6,29 +6,30 @@
  * and /readyz and the log show the error. Only a database that is migrated to a schema it cannot use does. When stopped, it finishes or
  * returns its jobs, finishes the report pass, and closes.
  */
+
+import { createKubeClient, type KubeClient } from '../kube/client.ts';
+import { KubeStatusError } from '../kube/kubeErrors.ts';
+import { NODES } from '../kube/object.ts';
 import { type CleanUp, runCleanUps } from '../platform/cleanUps.ts';
 import { PlegwatchError } from '../platform/errors.ts';
 import { type HttpServer, serveHttp } from '../platform/http.ts';
 import { createLogger, type Logger } from '../platform/log.ts';
-import { checkRedis } from '../platform/redisCheck.ts';
 import { withoutSecrets } from '../platform/settings.ts';
 import { aborted } from '../platform/stopSignal.ts';
 import { VERSION } from '../platform/version.ts';
+import { checkRedis } from '../redis/check.ts';
+import { openStore } from '../store/store.ts';
 import { startClusterIdentity } from './clusterIdentity.ts';
 import { CONTROLLER_SETTINGS, type ControllerConfig, checkCombination } from './config.ts';
+import { type StoreFigures, startFigures } from './figures.ts';
 import { type Ingest, startIngest } from './ingest/ingest.ts';
 import { loadControllerKeys } from './keys/controllerKeys.ts';
 import type { AttributionOptions } from './keys/startKeys.ts';
-import { createKubeClient, type KubeClient } from './kube/client.ts';
-import { KubeStatusError } from './kube/kubeErrors.ts';
-import { NODES } from './kube/object.ts';
 import { type Leading, startLeading } from './leader/leading.ts';
 import { ControllerMetrics } from './metrics.ts';
 import type { ReportWriter } from './reports/writer.ts';
 import type { WatchKind } from './statusLag/metrics.ts';
 import { createWatchEnqueuer } from './statusLag/watchEnqueue.ts';
-import { type StoreFigures, startFigures } from './store/figures.ts';
-import { openStore } from './store/store.ts';
 
 /** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
 export async function runController(config: ControllerConfig, signal: AbortSignal): Promise<void> {

@@ -4,16 +4,16 @@
 import { Histogram } from 'prom-client';
 import { MetricSet } from '../platform/metricSet.ts';
 import { MODES, STREAM_STATES } from '../protocol/record.ts';
+import { INCOMPLETE_REASONS, PLEG_VERDICTS, type StoreFigures } from './figures.ts';
 import { UNBELIEVED_CLAIMS } from './ingest/epoch.ts';
 import { REPAIR_KINDS } from './ingest/queueGuard.ts';
 import { ATTRIBUTION_REFUSALS } from './keys/attribution.ts';
 import { ENROLMENT_RESULTS } from './keys/enroller.ts';
-import { EVENT_RESULTS } from './nodeEvents/metrics.ts';
+import { EVENT_RESULTS } from './nodes/eventMetrics.ts';
 import { AGENT_REASONS, CONDITION_TYPES } from './reports/conditions.ts';
 import { REPORT_RESULTS } from './reports/metrics.ts';
 import type { NodeCount } from './reports/nodeCounts.ts';
 import { READ_RESULTS, WATCH_KINDS } from './statusLag/metrics.ts';
-import { INCOMPLETE_REASONS, PLEG_VERDICTS, type StoreFigures } from './store/figures.ts';
 
 export class ControllerMetrics extends MetricSet {
   /** A rejected input counts as one record. */

@@ -2,13 +2,13 @@
  * Postgres, its schema, and what the role of the controller may do there.
  */
 
-import { databaseAt } from '../controller/store/databaseAccess.ts';
-import { SCHEMA_VERSION } from '../controller/store/migrations.ts';
-import mayWriteClusterSql from '../controller/store/sql/mayWriteCluster.sql';
-import missingRightsSql from '../controller/store/sql/missingRights.sql';
-import readReportWriterSql from '../controller/store/sql/readReportWriter.sql';
-import { openStore, type Store } from '../controller/store/store.ts';
 import { createLogger } from '../platform/log.ts';
+import { databaseAt } from '../store/databaseAccess.ts';
+import { SCHEMA_VERSION } from '../store/migrations.ts';
+import mayWriteClusterSql from '../store/sql/mayWriteCluster.sql';
+import missingRightsSql from '../store/sql/missingRights.sql';
+import readReportWriterSql from '../store/sql/readReportWriter.sql';
+import { openStore, type Store } from '../store/store.ts';
 import { attempt, type CheckResult, failed, ONE_CONTROLLER_CURE, ok, warning } from './check.ts';
 import { type DoctorConfig, hasDatabase } from './settings.ts';
 

@@ -2,13 +2,13 @@
  * Redis, what its user may do, how it treats full memory, and whether a controller uses it.
  */
 import { messageOf } from '../platform/errors.ts';
-import { connectRedis, type RedisClient } from '../platform/redis.ts';
-import { readRedisAccess } from '../platform/redisAccess.ts';
-import { checkRedis, whereOf } from '../platform/redisCheck.ts';
-import { describeNeeds, missingRights } from '../platform/redisRights.ts';
 import { type FlowSettings, flowSettingsKey, parseFlowSettings } from '../protocol/redisKeys.ts';
-import { aclOf, type RedisUser, redisGrants } from '../protocol/redisUsers.ts';
 import { millis } from '../protocol/units.ts';
+import { readRedisAccess } from '../redis/access.ts';
+import { checkRedis, whereOf } from '../redis/check.ts';
+import { connectRedis, type RedisClient } from '../redis/client.ts';
+import { describeNeeds, missingRights } from '../redis/rights.ts';
+import { aclOf, type RedisUser, redisGrants } from '../redis/users.ts';
 import { attempt, type CheckResult, failed, ONE_CONTROLLER_CURE, ok, warning } from './check.ts';
 import { type DoctorConfig, hasDatabase } from './settings.ts';
 

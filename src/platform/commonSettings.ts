@@ -1,10 +1,9 @@
 /*
- * The settings that agents and controllers share.
+ * The settings that several commands have.
  */
 import * as v from 'valibot';
 import { ClusterName } from '../protocol/batch.ts';
 import { LOG_LEVELS } from './log.ts';
-import { redisUrl } from './redisUrl.ts';
 import {
   BadValue,
   duration,
@@ -15,9 +14,6 @@ import {
   optional,
   repeated,
   required,
-  requiredUnless,
-  secret,
-  string,
   withDefault,
 } from './settings.ts';
 
@@ -43,26 +39,6 @@ export const CLUSTERS = repeated(
   ),
 );
 
-/** The files are read again before each connect. */
-export const REDIS_SETTINGS = {
-  redisUrl: secret(
-    requiredUnless(
-      'redisSecretDir',
-      'url',
-      'Redis that carries the evidence: redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db]; rediss for TLS',
-      redisUrl,
-    ),
-  ),
-  redisSecretDir: optional(
-    'dir',
-    'folder of a mounted Secret with a file url or uri, or with host, port, username and password, which take precedence over those of the URL',
-    string,
-  ),
-  redisCaFile: optional('file', "file with the CA of Redis's certificate; default: well-known CAs", string),
-  redisCertFile: optional('file', 'file with the client certificate for Redis', string),
-  redisKeyFile: optional('file', 'file with the key of that certificate', string),
-} as const;
-
 export const HTTP_ADDRESS = withDefault(
   'address',
   ':9465',
@@ -76,5 +52,3 @@ export const logLevelFrom = (fallback: (typeof LOG_LEVELS)[number]) =>
 /** An interval that only tests shorten. */
 export const internalInterval = (fallback: string, describe: string) =>
   internal(withDefault('duration', fallback, describe, duration(100, 3_600_000)));
-
-export const REDIS_RETRY_INTERVAL = internalInterval('30s', 'longest wait between two tries to reach Redis');

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type RedisSettings, readRedisAccess } from './redisAccess.ts';
+import { type RedisSettings, readRedisAccess } from '../redis/access.ts';
 import { readSecretDir } from './secretDir.ts';
 
 let dir: string;

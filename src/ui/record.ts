@@ -3,10 +3,10 @@
  * its policy lets nothing run but the script that it was written with.
  */
 import { createHash } from 'node:crypto';
-import type { Store } from '../controller/store/store.ts';
 import { PlegwatchError } from '../platform/errors.ts';
 import { writeOutput } from '../platform/outputFile.ts';
 import { VERSION } from '../platform/version.ts';
+import type { Store } from '../store/store.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { createReader, type Reader } from './answers/reader.ts';
 import { timelineAnswer } from './answers/timeline.ts';

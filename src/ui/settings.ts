@@ -8,7 +8,6 @@
  *   loopback        whoever is on this machine: without an API server and a proxy, and then on a loopback address only
  */
 import { BlockList, isIP, isIPv4 } from 'node:net';
-import { DATABASE_SETTINGS } from '../controller/config.ts';
 import { CLUSTERS, HTTP_ADDRESS, logLevelFrom } from '../platform/commonSettings.ts';
 import { PlegwatchError } from '../platform/errors.ts';
 import {
@@ -23,6 +22,7 @@ import {
   string,
   withDefault,
 } from '../platform/settings.ts';
+import { DATABASE_SETTINGS } from '../store/settings.ts';
 
 /** An address, or a range of them such as 10.0.0.0/8. */
 function addressRange(raw: string): string {

@@ -4,9 +4,8 @@
  * At its start it checks Postgres and, where the API server says who may read, its rights there. Later it waits for what is away: requests are
  * answered with what is wrong, and /readyz shows it.
  */
-import { createKubeClient, type KubeClient } from '../controller/kube/client.ts';
-import { ACCESS_REVIEWS, type Resource, TOKEN_REVIEWS } from '../controller/kube/object.ts';
-import { openStore, type Store } from '../controller/store/store.ts';
+import { createKubeClient, type KubeClient } from '../kube/client.ts';
+import { ACCESS_REVIEWS, type Resource, TOKEN_REVIEWS } from '../kube/object.ts';
 import { type CleanUp, runCleanUps } from '../platform/cleanUps.ts';
 import { errorFields, messageOf, PlegwatchError } from '../platform/errors.ts';
 import { serveHttp } from '../platform/http.ts';
@@ -16,6 +15,7 @@ import { withoutSecrets } from '../platform/settings.ts';
 import { aborted } from '../platform/stopSignal.ts';
 import { ThrottledLog } from '../platform/throttledLog.ts';
 import { VERSION } from '../platform/version.ts';
+import { openStore, type Store } from '../store/store.ts';
 import { type Access, loopbackAccess } from './access/access.ts';
 import { proxyAccess, trustedProxyAccess } from './access/proxyAccess.ts';
 import { tokenAccess } from './access/tokenAccess.ts';

@@ -8,16 +8,16 @@
  */
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
-import { type NodeWatch, startNodeWatch } from '../../src/controller/kube/nodes.ts';
-import { NODES, PLEG_REPORTS } from '../../src/controller/kube/object.ts';
-import { PLEG_HISTORY } from '../../src/controller/nodeConditions/plegHistory.ts';
 import {
   type ConditionRecorder,
   startConditionRecorder,
-} from '../../src/controller/nodeConditions/recorder.ts';
+} from '../../src/controller/nodes/conditionRecorder.ts';
+import { type NodeWatch, startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
+import { PLEG_HISTORY } from '../../src/controller/nodes/plegHistory.ts';
 import { startReportWriter } from '../../src/controller/reports/writer.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
 import { ApiFront, type FaultChoice, type ProxiedRequest } from '../support/apiFront.ts';
 import { needs } from '../support/needs.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';
@@ -26,7 +26,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 const log = pino({ level: 'silent' });
 const BACKOFF = { firstMs: 20, maxMs: 1_000 };
-/** The default of src/controller/kube/listWatch.ts. */
+/** The default of src/kube/listWatch.ts. */
 const DEFAULT_BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 const MAX_CONCURRENT_WRITES = 4;
 /** How long a report is deferred after a server error: src/controller/reports/writer.ts. */

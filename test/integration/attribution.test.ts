@@ -24,8 +24,8 @@ import {
   PUBLIC_KEYS_FILE,
   publicKeysOf,
 } from '../../src/controller/keys/controllerKeys.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
-import { configMapsOf } from '../../src/controller/kube/object.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { configMapsOf } from '../../src/kube/object.ts';
 import { monoNow } from '../../src/platform/clock.ts';
 import { encodeBatch } from '../../src/protocol/batch.ts';
 import { ENROLMENT_FIELD, enrolmentDigest, sealEnrolment } from '../../src/protocol/enrolment.ts';

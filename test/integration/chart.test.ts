@@ -7,9 +7,9 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import { NODE_FLAGS } from '../../src/agent/observe/stream/readerProcess.ts';
-import { CONTROLLER_SETTINGS, MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/controller/config.ts';
-import { controllerRights } from '../../src/controller/kube/rights.ts';
+import { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
 import { DOCTOR_SETTINGS } from '../../src/doctor/settings.ts';
+import { controllerRights } from '../../src/kube/rights.ts';
 import {
   defaultsOf,
   REQUIRED,
@@ -17,6 +17,7 @@ import {
   type SettingTable,
   variableOf,
 } from '../../src/platform/settings.ts';
+import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/store/settings.ts';
 import { accessKindOf, UI_SETTINGS } from '../../src/ui/settings.ts';
 import {
   AGENT_NAMESPACE,

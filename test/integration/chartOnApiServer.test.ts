@@ -9,12 +9,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { where } from '../../devtools/localServices/where.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
-import { leasesOf, NODES, PLEG_REPORTS } from '../../src/controller/kube/object.ts';
 import { startElection } from '../../src/controller/leader/election.ts';
 import { LEASE_TIMES } from '../../src/controller/leader/lease.ts';
 import { putReport } from '../../src/controller/reports/put.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { leasesOf, NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
 import { aborted } from '../../src/platform/stopSignal.ts';
 import {
   AGENT_NAMESPACE,

@@ -8,9 +8,9 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
-import { missingRights } from '../../src/platform/redisRights.ts';
 import { flowSettingsKey } from '../../src/protocol/redisKeys.ts';
-import { REDIS_USERS, redisGrants } from '../../src/protocol/redisUsers.ts';
+import { missingRights } from '../../src/redis/rights.ts';
+import { REDIS_USERS, redisGrants } from '../../src/redis/users.ts';
 import { CHART, documents, helm, pick, podOf, type Rendered, render, secretOf } from '../support/chart.ts';
 import { needs } from '../support/needs.ts';
 

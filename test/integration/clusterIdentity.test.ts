@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { createKubeClient } from '../../src/controller/kube/client.ts';
+import { createKubeClient } from '../../src/kube/client.ts';
 import { needs } from '../support/needs.ts';
 import { installPlegReports } from '../support/plegreports.ts';
 import { metric, System } from '../support/system.ts';

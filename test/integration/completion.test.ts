@@ -3,7 +3,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
-import { REPORT_OUTPUTS, REPORT_SETTINGS } from '../../src/controller/config.ts';
+import { REPORT_OUTPUTS, REPORT_SETTINGS } from '../../src/controller/reports/settings.ts';
 import { flagOf } from '../../src/platform/settings.ts';
 import { CLI } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';

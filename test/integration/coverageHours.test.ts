@@ -3,8 +3,8 @@
  */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { repair } from '../../src/controller/store/repair.ts';
 import type { KubeletMinute } from '../../src/protocol/record.ts';
+import { repair } from '../../src/store/repair.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';

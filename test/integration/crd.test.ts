@@ -9,9 +9,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { where } from '../../devtools/localServices/where.ts';
-import { type AppliedObject, createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
-import { KubeStatusError } from '../../src/controller/kube/kubeErrors.ts';
-import { PLEG_REPORTS } from '../../src/controller/kube/object.ts';
+import { type AppliedObject, createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { KubeStatusError } from '../../src/kube/kubeErrors.ts';
+import { PLEG_REPORTS } from '../../src/kube/object.ts';
 import { needs } from '../support/needs.ts';
 import { installPlegReports } from '../support/plegreports.ts';
 

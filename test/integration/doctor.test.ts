@@ -19,8 +19,8 @@ import {
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { createKubeClient } from '../../src/controller/kube/client.ts';
 import type { CheckResult } from '../../src/doctor/check.ts';
+import { createKubeClient } from '../../src/kube/client.ts';
 import { variableOf } from '../../src/platform/settings.ts';
 import { CLI } from '../support/build.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';

@@ -5,13 +5,13 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
-import { configMapsOf, leasesOf } from '../../src/controller/kube/object.ts';
 import { type Election, startElection } from '../../src/controller/leader/election.ts';
 import { lead } from '../../src/controller/leader/leadership.ts';
 import { LEASE_TIMES, type LeaseTimes } from '../../src/controller/leader/lease.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { configMapsOf, leasesOf } from '../../src/kube/object.ts';
 import { aborted } from '../../src/platform/stopSignal.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
 import { startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { waitFor } from '../support/waitFor.ts';

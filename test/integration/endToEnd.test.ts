@@ -7,8 +7,8 @@ import { type LocalContainerd, startContainerd } from '../../devtools/localServi
 import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
-import { NODES } from '../../src/controller/kube/object.ts';
 import type { ContainerEventResponse } from '../../src/cri/runtime.ts';
+import { NODES } from '../../src/kube/object.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { needs } from '../support/needs.ts';
 import { metric, System } from '../support/system.ts';

@@ -8,8 +8,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
-import { pagesOf } from '../../src/controller/kube/client.ts';
-import { PLEG_REPORTS } from '../../src/controller/kube/object.ts';
+import { pagesOf } from '../../src/kube/client.ts';
+import { PLEG_REPORTS } from '../../src/kube/object.ts';
 import { needs } from '../support/needs.ts';
 import { FleetProcesses, largeFleet, smallFleet } from '../support/simulatedFleet.ts';
 import { metric, System } from '../support/system.ts';

@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ReportQueue } from '../../src/controller/reports/queue.ts';
 import countNodes from '../../src/controller/reports/sql/countNodes.sql';
-import readFigures from '../../src/controller/store/sql/readFigures.sql';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import readFigures from '../../src/controller/sql/readFigures.sql';
+import { openStore, type Store } from '../../src/store/store.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { createCommitter } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';

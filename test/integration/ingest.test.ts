@@ -6,7 +6,6 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { beforeEach, expect, it, vi } from 'vitest';
 import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
-import { migrate } from '../../src/controller/store/migrate.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import { encodeBatch } from '../../src/protocol/batch.ts';
 import { type EvidenceRecord, EXIT_REASONS } from '../../src/protocol/record.ts';
@@ -18,6 +17,7 @@ import {
   queueOf,
   queuePrefix,
 } from '../../src/protocol/redisKeys.ts';
+import { migrate } from '../../src/store/migrate.ts';
 import { agentIncarnation, CLUSTER, objectOf } from '../support/batches.ts';
 import { silent } from '../support/database.ts';
 import { IngestBed } from '../support/ingestBed.ts';

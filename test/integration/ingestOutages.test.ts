@@ -5,7 +5,7 @@ import { Client } from 'pg';
 import { beforeEach, expect, it } from 'vitest';
 import { startIngest } from '../../src/controller/ingest/ingest.ts';
 import { ControllerMetrics } from '../../src/controller/metrics.ts';
-import { openStore } from '../../src/controller/store/store.ts';
+import { openStore } from '../../src/store/store.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { silent } from '../support/database.ts';

@@ -3,15 +3,15 @@
  * an operator do.
  */
 import { afterEach, describe, expect, test } from 'vitest';
-import { type NodeWatch, startNodeWatch } from '../../src/controller/kube/nodes.ts';
-import { NODES } from '../../src/controller/kube/object.ts';
-import { PLEG_HISTORY } from '../../src/controller/nodeConditions/plegHistory.ts';
-import { READY_HISTORY } from '../../src/controller/nodeConditions/readyHistory.ts';
 import {
   type ConditionRecorder,
   startConditionRecorder,
-} from '../../src/controller/nodeConditions/recorder.ts';
-import { type NodeInfoRecorder, startNodeInfoRecorder } from '../../src/controller/nodeInfo/recorder.ts';
+} from '../../src/controller/nodes/conditionRecorder.ts';
+import { type NodeInfoRecorder, startNodeInfoRecorder } from '../../src/controller/nodes/infoRecorder.ts';
+import { type NodeWatch, startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
+import { PLEG_HISTORY } from '../../src/controller/nodes/plegHistory.ts';
+import { READY_HISTORY } from '../../src/controller/nodes/readyHistory.ts';
+import { NODES } from '../../src/kube/object.ts';
 import { CLUSTER } from '../support/batches.ts';
 import { silent } from '../support/database.ts';
 import { KubeBed } from '../support/kubeBed.ts';

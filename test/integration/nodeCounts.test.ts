@@ -7,8 +7,8 @@ import { type LocalPostgres, startPostgres } from '../../devtools/localServices/
 import { ControllerMetrics } from '../../src/controller/metrics.ts';
 import { SILENT_AFTER_MS } from '../../src/controller/reports/conditions.ts';
 import { type NodeCount, startNodeCounts } from '../../src/controller/reports/nodeCounts.ts';
-import { migrate } from '../../src/controller/store/migrate.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
 import { needs } from '../support/needs.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';
 import { waitFor } from '../support/waitFor.ts';

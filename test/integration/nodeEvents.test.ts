@@ -2,9 +2,9 @@
  * Events on Nodes, from a real Postgres to a real API server, with exactly the permission that the writer documents.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type NodeWatch, startNodeWatch } from '../../src/controller/kube/nodes.ts';
-import { NODES } from '../../src/controller/kube/object.ts';
-import { startEventWriter } from '../../src/controller/nodeEvents/eventWriter.ts';
+import { startEventWriter } from '../../src/controller/nodes/eventWriter.ts';
+import { type NodeWatch, startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
+import { NODES } from '../../src/kube/object.ts';
 import { CLUSTER } from '../support/batches.ts';
 import { silent } from '../support/database.ts';
 import { KubeBed } from '../support/kubeBed.ts';

@@ -8,9 +8,9 @@ import { SealedBatch } from '../../src/agent/ship/sealedBatch.ts';
 import { loadAgentScript } from '../../src/controller/ingest/agentScript.ts';
 import type { QueueRepair } from '../../src/controller/ingest/queueGuard.ts';
 import { sweepQueues } from '../../src/controller/ingest/queueSweep.ts';
-import { connectRedis, type RedisClient } from '../../src/platform/redis.ts';
 import { MAX_QUEUES, QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
+import { connectRedis, type RedisClient } from '../../src/redis/client.ts';
 import { CLUSTER } from '../support/batches.ts';
 import { needs } from '../support/needs.ts';
 

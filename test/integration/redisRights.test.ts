@@ -5,10 +5,10 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
-import { connectRedis, type RedisClient } from '../../src/platform/redis.ts';
-import { missingRights } from '../../src/platform/redisRights.ts';
-import { redisGrants } from '../../src/protocol/redisUsers.ts';
 import { millis } from '../../src/protocol/units.ts';
+import { connectRedis, type RedisClient } from '../../src/redis/client.ts';
+import { missingRights } from '../../src/redis/rights.ts';
+import { redisGrants } from '../../src/redis/users.ts';
 import { needs } from '../support/needs.ts';
 
 needs('redis-server')('the check of rights', () => {

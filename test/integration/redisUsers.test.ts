@@ -16,7 +16,7 @@ import {
   queueOf,
   queuePrefix,
 } from '../../src/protocol/redisKeys.ts';
-import { aclRules, type RedisUser, redisUserName } from '../../src/protocol/redisUsers.ts';
+import { aclRules, type RedisUser, redisUserName } from '../../src/redis/users.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { CLI } from '../support/build.ts';
 import { needs } from '../support/needs.ts';

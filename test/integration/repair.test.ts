@@ -3,8 +3,8 @@
  */
 import { beforeEach, expect, it } from 'vitest';
 import { ReportQueue } from '../../src/controller/reports/queue.ts';
-import { repair } from '../../src/controller/store/repair.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
+import { repair } from '../../src/store/repair.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { silent } from '../support/database.ts';
 import { IngestBed } from '../support/ingestBed.ts';

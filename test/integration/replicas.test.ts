@@ -9,7 +9,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
-import { PLEG_REPORTS } from '../../src/controller/kube/object.ts';
+import { PLEG_REPORTS } from '../../src/kube/object.ts';
 import { ApiFront } from '../support/apiFront.ts';
 import { agentIncarnation, createSender, type Sender } from '../support/batches.ts';
 import { LeaderWrites } from '../support/leaderWrites.ts';

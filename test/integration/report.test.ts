@@ -4,8 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { startNodeWatch } from '../../src/controller/kube/nodes.ts';
-import { type KubeObject, NODES, PLEG_REPORTS } from '../../src/controller/kube/object.ts';
+import { startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
 import { runReport } from '../../src/controller/reports/command.ts';
 import {
   type ReportPace,
@@ -13,9 +12,10 @@ import {
   type ReportWriterOptions,
   startReportWriter,
 } from '../../src/controller/reports/writer.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { type KubeObject, NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitTo } from '../support/committed.ts';
 import { silent } from '../support/database.ts';

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
 import { plegwatch } from '../support/commandLine.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';

@@ -3,7 +3,7 @@
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ReportQueue } from '../../src/controller/reports/queue.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
 import { silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { type LocalRedisCluster, startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { aclRules, type RedisUser } from '../../src/protocol/redisUsers.ts';
+import { aclRules, type RedisUser } from '../../src/redis/users.ts';
 import { query } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { CLUSTER, metric, System } from '../support/system.ts';

@@ -19,15 +19,12 @@ import { urlAs } from '../../devtools/localServices/redisUsers.ts';
 import { listenOn, type SocketListener } from '../../devtools/simulator/listener.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
-import {
-  CONTROLLER_SETTINGS,
-  MAINTAIN_SETTINGS,
-  MIGRATE_SETTINGS,
-  REPORT_SETTINGS,
-} from '../../src/controller/config.ts';
+import { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
+import { REPORT_SETTINGS } from '../../src/controller/reports/settings.ts';
 import type { ErrorCode } from '../../src/platform/errors.ts';
 import { flagOf, REQUIRED, type Setting, variableOf } from '../../src/platform/settings.ts';
-import type { RedisUser } from '../../src/protocol/redisUsers.ts';
+import type { RedisUser } from '../../src/redis/users.ts';
+import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/store/settings.ts';
 import { CLI } from '../support/build.ts';
 import { startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';

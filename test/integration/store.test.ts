@@ -8,20 +8,16 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { freePort } from '../../devtools/localServices/process.ts';
-import { databaseErrorKind } from '../../src/controller/store/databaseError.ts';
-import { migrate } from '../../src/controller/store/migrate.ts';
-import {
-  defaultMigrationsDir,
-  readMigrations,
-  SCHEMA_VERSION,
-} from '../../src/controller/store/migrations.ts';
-import { openStore } from '../../src/controller/store/store.ts';
 import {
   type EvidenceRecord,
   KUBELET_RELIST_BOUNDS_MS,
   RELIST_BOUNDS_MS,
 } from '../../src/protocol/record.ts';
 import { millis } from '../../src/protocol/units.ts';
+import { databaseErrorKind } from '../../src/store/databaseError.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { defaultMigrationsDir, readMigrations, SCHEMA_VERSION } from '../../src/store/migrations.ts';
+import { openStore } from '../../src/store/store.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';

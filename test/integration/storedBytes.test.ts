@@ -3,8 +3,8 @@
  * figures of docs/how-to/sizing.md.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { packLists } from '../../src/controller/store/listTimes.ts';
 import { MAX_INT4 } from '../../src/protocol/record.ts';
+import { packLists } from '../../src/store/listTimes.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { measureBytes, type StoredBytes } from '../support/storedBytes.ts';

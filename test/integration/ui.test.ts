@@ -11,8 +11,8 @@ import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localService
 import { freePort } from '../../devtools/localServices/process.ts';
 import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { where } from '../../devtools/localServices/where.ts';
-import { withClient } from '../../src/controller/store/connection.ts';
 import { MAX_INT4 } from '../../src/protocol/record.ts';
+import { withClient } from '../../src/store/connection.ts';
 import type {
   ErrorAnswer,
   FindingAnswer,

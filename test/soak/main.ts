@@ -14,7 +14,7 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { randomFor } from '../../devtools/simulator/random.ts';
-import { podsOf } from '../../src/controller/kube/object.ts';
+import { podsOf } from '../../src/kube/object.ts';
 import { messageOf } from '../../src/platform/errors.ts';
 import { account, type SoakAccount } from './account.ts';
 import { NODE, type SoakWorld, startWorld } from './world.ts';

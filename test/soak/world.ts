@@ -22,7 +22,7 @@ import { startRedis } from '../../devtools/localServices/redis.ts';
 import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { monoNow } from '../../src/platform/clock.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { keyOf, type SoakEvidence } from './account.ts';

@@ -4,7 +4,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
-import { connectRedis, type RedisClient } from '../../src/platform/redis.ts';
 import { type Batch, batchId, encodeBatch } from '../../src/protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
 import {
@@ -16,6 +15,7 @@ import {
   queuePrefix,
 } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
+import { connectRedis, type RedisClient } from '../../src/redis/client.ts';
 import { hexId } from './records.ts';
 
 export const CLUSTER = 'test';

@@ -5,9 +5,9 @@
 import { BatchCommitter } from '../../src/controller/ingest/batchCommitter.ts';
 import { commitBatch, type WatchEnqueuer } from '../../src/controller/ingest/commitBatch.ts';
 import { createPartitionCache } from '../../src/controller/ingest/partitionCache.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { type Batch, decodeBatch, encodeBatch } from '../../src/protocol/batch.ts';
 import { queueOf } from '../../src/protocol/redisKeys.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
 import { CLUSTER } from './batches.ts';
 import { silent } from './database.ts';
 

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { pino } from 'pino';
 import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
-import { migrate } from '../../src/controller/store/migrate.ts';
+import { migrate } from '../../src/store/migrate.ts';
 
 export const silent = pino({ level: 'silent' });
 

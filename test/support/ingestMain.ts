@@ -4,7 +4,7 @@
 import { pino } from 'pino';
 import { startIngest } from '../../src/controller/ingest/ingest.ts';
 import { ControllerMetrics } from '../../src/controller/metrics.ts';
-import { openStore } from '../../src/controller/store/store.ts';
+import { openStore } from '../../src/store/store.ts';
 import { CLUSTER } from './batches.ts';
 
 const [databaseUrl = '', redisUrl = ''] = process.argv.slice(2);

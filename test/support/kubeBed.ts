@@ -7,10 +7,10 @@ import { type LocalApiServer, startApiServer } from '../../devtools/localService
 import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { run } from '../../devtools/localServices/process.ts';
 import { where } from '../../devtools/localServices/where.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
-import type { Resource } from '../../src/controller/kube/object.ts';
-import { migrate } from '../../src/controller/store/migrate.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
 import { CLUSTER } from './batches.ts';
 import { silent } from './database.ts';
 import { started } from './started.ts';

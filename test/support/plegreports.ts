@@ -3,8 +3,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import type { AppliedObject, KubeClient } from '../../src/controller/kube/client.ts';
-import type { Resource } from '../../src/controller/kube/object.ts';
+import type { AppliedObject, KubeClient } from '../../src/kube/client.ts';
+import type { Resource } from '../../src/kube/object.ts';
 import { waitFor } from './waitFor.ts';
 
 const DEFINITIONS: Resource = {

@@ -2,7 +2,6 @@
  * How many bytes of Postgres a record takes: the records of nodes that replace pods, stored through the committer as controllers store them.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { openStore } from '../../src/controller/store/store.ts';
 import {
   type ContainerIdentity,
   EVENT_TYPES,
@@ -10,6 +9,7 @@ import {
   type PlegState,
   type RecordOf,
 } from '../../src/protocol/record.ts';
+import { openStore } from '../../src/store/store.ts';
 import { agentIncarnation } from './batches.ts';
 import { createCommitter } from './committed.ts';
 import { query, silent } from './database.ts';

@@ -2,7 +2,7 @@
  * Writes the evidence of a node straight into the store, as ingest would, for tests of its readers.
  */
 import { randomUUID } from 'node:crypto';
-import type { Store } from '../../src/controller/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 
 export interface SeedState {
   readonly stream?: string;

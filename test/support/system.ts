@@ -20,10 +20,10 @@ import {
 import { run } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { where } from '../../devtools/localServices/where.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
-import { NODES } from '../../src/controller/kube/object.ts';
-import { migrate } from '../../src/controller/store/migrate.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { NODES } from '../../src/kube/object.ts';
 import { millis } from '../../src/protocol/units.ts';
+import { migrate } from '../../src/store/migrate.ts';
 import { auditCommand } from './auditCommand.ts';
 import { CLI } from './build.ts';
 import { query, silent } from './database.ts';

@@ -4,7 +4,7 @@
  * Faults overlap, except on the same part: the next fault waits until the part is repaired.
  */
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
-import { REDIS_USERS, type RedisUser } from '../../src/protocol/redisUsers.ts';
+import { REDIS_USERS, type RedisUser } from '../../src/redis/users.ts';
 
 export type Part = `agent ${number}` | `controller ${number}` | 'redis' | 'postgres';
 export type RouteName =

@@ -30,7 +30,7 @@ import {
 } from '../../devtools/localServices/temporaryFolder.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
-import { aclRules, REDIS_USERS, type RedisUser, redisUserName } from '../../src/protocol/redisUsers.ts';
+import { aclRules, REDIS_USERS, type RedisUser, redisUserName } from '../../src/redis/users.ts';
 import { failingDiskArgs } from '../support/failingDisk.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { AckWatch } from './ackWatch.ts';

@@ -5,7 +5,6 @@
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import type { RedisClient } from '../../platform/redis.ts';
 import { ENROLMENT_FIELD } from '../../protocol/enrolment.ts';
 import {
   type AckReply,
@@ -17,6 +16,7 @@ import {
 } from '../../protocol/redisKeys.ts';
 import { ackStatement, isSignedBy } from '../../protocol/signature.ts';
 import { between, type Mono, millis } from '../../protocol/units.ts';
+import type { RedisClient } from '../../redis/client.ts';
 import type { ControllerKeyFile } from './controllerKeyFile.ts';
 import type { EpochDelivery } from './epochDelivery.ts';
 

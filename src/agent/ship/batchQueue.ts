@@ -3,9 +3,9 @@
  */
 import { type JobsOptions, Queue } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
-import type { RedisClient } from '../../platform/redis.ts';
 import { type EnrolmentJob, enrolmentId } from '../../protocol/enrolment.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../protocol/redisKeys.ts';
+import type { RedisClient } from '../../redis/client.ts';
 import { runScriptsByDigest } from './scriptsByDigest.ts';
 import type { SealedBatch } from './sealedBatch.ts';
 

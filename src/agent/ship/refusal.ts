@@ -3,9 +3,9 @@
  * rights, and says which are missing and how to get them.
  */
 import { messageOf } from '../../platform/errors.ts';
-import type { RedisClient } from '../../platform/redis.ts';
-import { describeNeeds, missingRights } from '../../platform/redisRights.ts';
-import { redisGrants } from '../../protocol/redisUsers.ts';
+import type { RedisClient } from '../../redis/client.ts';
+import { describeNeeds, missingRights } from '../../redis/rights.ts';
+import { redisGrants } from '../../redis/users.ts';
 
 const REFUSED = /NOPERM|The user executing the script|ACL failure in script/;
 

@@ -3,7 +3,7 @@
  * Redis. A controller loads the one that agents need. The Redis client would send each script once on every connection.
  */
 import { createHash } from 'node:crypto';
-import type { RedisClient } from '../../platform/redis.ts';
+import type { RedisClient } from '../../redis/client.ts';
 
 /** For commands that are defined afterwards, as BullMQ does. They take one list: keys, then arguments. */
 export function runScriptsByDigest(redis: RedisClient): void {

@@ -10,10 +10,10 @@
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
-import { connectRedis, type RedisClient } from '../../platform/redis.ts';
-import type { RedisSettings } from '../../platform/redisAccess.ts';
 import { BATCH_VERSION } from '../../protocol/batch.ts';
 import type { AckReply } from '../../protocol/redisKeys.ts';
+import type { RedisSettings } from '../../redis/access.ts';
+import { connectRedis, type RedisClient } from '../../redis/client.ts';
 import type { AgentInternals } from '../config.ts';
 import type { Spool } from '../spool/spool.ts';
 import { AckReader } from './ackReader.ts';

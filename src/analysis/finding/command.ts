@@ -1,9 +1,10 @@
 /*
  * `plegwatch finding ID`: what was due, what was received and listed around it, and why nothing else explains it.
  */
-import { notFound } from '../../controller/store/notFound.ts';
-import type { SqlRunner, Store } from '../../controller/store/store.ts';
+
 import { PlegwatchError } from '../../platform/errors.ts';
+import { notFound } from '../../store/notFound.ts';
+import type { SqlRunner, Store } from '../../store/store.ts';
 import type { FINDING_OUTPUTS } from '../settings.ts';
 import type { Finding } from './finding.ts';
 import { findingMarkdown } from './markdown.ts';

@@ -1,11 +1,12 @@
 /*
  * `plegwatch timeline NODE`: what happened on a node, in order of time.
  */
-import { notFound } from '../../controller/store/notFound.ts';
-import listClusters from '../../controller/store/sql/listClusters.sql';
-import type { SqlRunner, Store } from '../../controller/store/store.ts';
+
 import { PlegwatchError } from '../../platform/errors.ts';
 import type { StyledText } from '../../platform/printable.ts';
+import { notFound } from '../../store/notFound.ts';
+import listClusters from '../../store/sql/listClusters.sql';
+import type { SqlRunner, Store } from '../../store/store.ts';
 import { fetchRows } from '../cursor.ts';
 import type { NodeRow, TimelineEntry } from './entry.ts';
 import findNodeSql from './sql/findNode.sql';

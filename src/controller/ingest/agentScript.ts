@@ -3,7 +3,7 @@
  * forgets it when it restarts or a replica takes over.
  */
 import { addStandardJob } from 'bullmq/dist/esm/scripts/addStandardJob-9.js';
-import { mastersOf, type RedisClient } from '../../platform/redis.ts';
+import { mastersOf, type RedisClient } from '../../redis/client.ts';
 
 /** Loads it into every master. Loading it again changes nothing. */
 export async function loadAgentScript(redis: RedisClient): Promise<void> {

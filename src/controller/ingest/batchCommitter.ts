@@ -16,8 +16,8 @@
 import { messageOf } from '../../platform/errors.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { batchId } from '../../protocol/batch.ts';
-import { databaseErrorKind, isLockTimeout } from '../store/databaseError.ts';
-import type { Store } from '../store/store.ts';
+import { databaseErrorKind, isLockTimeout } from '../../store/databaseError.ts';
+import type { Store } from '../../store/store.ts';
 import { type CommitContext, type CommitOutcome, commitBatch, giveUpBatch } from './commitBatch.ts';
 import { type AttributedBatch, commitGroup, type GroupOutcome } from './commitGroup.ts';
 import { JOBS_AT_ONCE } from './queueWorker.ts';

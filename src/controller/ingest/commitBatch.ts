@@ -16,10 +16,10 @@
  */
 import type { Envelope } from '../../protocol/batch.ts';
 import type { RecordType } from '../../protocol/record.ts';
-import { databaseErrorKind } from '../store/databaseError.ts';
-import { dayOf } from '../store/partitions.ts';
-import enqueueReports from '../store/sql/enqueueReports.sql';
-import type { SqlRunner, Store, StoreSettings } from '../store/store.ts';
+import { databaseErrorKind } from '../../store/databaseError.ts';
+import { dayOf } from '../../store/partitions.ts';
+import enqueueReports from '../../store/sql/enqueueReports.sql';
+import type { SqlRunner, Store, StoreSettings } from '../../store/store.ts';
 import { type BatchScope, type BatchTimes, scopeOf } from './batchScope.ts';
 import { resolveAcrossEpochs } from './crossEpochResolution.ts';
 import {

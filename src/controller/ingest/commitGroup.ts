@@ -12,9 +12,9 @@
  * are all batches of a group that fails, because only one of them may be at fault.
  */
 import type { Envelope } from '../../protocol/batch.ts';
-import { dayOf } from '../store/partitions.ts';
-import enqueueReports from '../store/sql/enqueueReports.sql';
-import type { SqlRunner } from '../store/store.ts';
+import { dayOf } from '../../store/partitions.ts';
+import enqueueReports from '../../store/sql/enqueueReports.sql';
+import type { SqlRunner } from '../../store/store.ts';
 import { knownScope } from './batchScope.ts';
 import { type CommitContext, type CommittedBatch, reportUrgency } from './commitBatch.ts';
 import { mayResolve, resolveAcrossEpochs } from './crossEpochResolution.ts';

@@ -3,7 +3,7 @@
  * identity, and a sandbox that only its container mentions, get a row too, so that the id itself is never lost. Pure.
  */
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
-import { dayOf } from '../store/partitions.ts';
+import { dayOf } from '../../store/partitions.ts';
 import type { BatchScope } from './batchScope.ts';
 import type { ContainerKey } from './containerKey.ts';
 import type { StorableRecord } from './recordValidation.ts';

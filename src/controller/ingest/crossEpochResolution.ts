@@ -11,9 +11,9 @@
  * therefore holds the lock on the node's row: the second one waits for it and then sees what the first committed.
  */
 import { EVENT_TYPES, type EventType, type RecordOf } from '../../protocol/record.ts';
-import { literal } from '../store/literal.ts';
-import { dayOf } from '../store/partitions.ts';
-import type { SqlRunner } from '../store/store.ts';
+import { literal } from '../../store/literal.ts';
+import { dayOf } from '../../store/partitions.ts';
+import type { SqlRunner } from '../../store/store.ts';
 import type { BatchScope } from './batchScope.ts';
 import { ofType, type StorableRecord } from './recordValidation.ts';
 import type { BatchRecords } from './recordWriter.ts';

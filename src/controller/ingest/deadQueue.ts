@@ -5,8 +5,9 @@
  *
  * Each job is added to the other queue before it is removed: whatever comes in between leaves a copy, and the store counts each record once.
  */
-import type { RedisClient } from '../../platform/redis.ts';
+
 import { MAX_JOB_BYTES } from '../../protocol/batch.ts';
+import type { RedisClient } from '../../redis/client.ts';
 import { parseRepairs, type QueueRepair } from './queueGuard.ts';
 import { KEY_CHECKS } from './queueGuardScripts.ts';
 

@@ -4,7 +4,6 @@
  */
 import { randomUUID } from 'node:crypto';
 import { messageOf } from '../../platform/errors.ts';
-import type { RedisClient } from '../../platform/redis.ts';
 import { ACCEPTED_VERSIONS } from '../../protocol/batch.ts';
 import {
   FLOW_SETTINGS_TTL_S,
@@ -12,6 +11,7 @@ import {
   flowSettingsKey,
   parseFlowSettings,
 } from '../../protocol/redisKeys.ts';
+import type { RedisClient } from '../../redis/client.ts';
 
 /** What all agents of a cluster together may have unacknowledged in Redis, but at most this share of its memory. */
 const BUDGET_BYTES = 128 * 1024 * 1024;

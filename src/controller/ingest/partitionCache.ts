@@ -3,8 +3,8 @@
  * week in its spool, is made here. A partition is remembered only once it is committed.
  */
 import type { RecordType } from '../../protocol/record.ts';
-import { dayOf, ensurePartition } from '../store/partitions.ts';
-import type { SqlRunner } from '../store/store.ts';
+import { dayOf, ensurePartition } from '../../store/partitions.ts';
+import type { SqlRunner } from '../../store/store.ts';
 import type { StorableRecord } from './recordValidation.ts';
 
 const TABLES: Readonly<Record<RecordType, readonly string[]>> = {

@@ -9,7 +9,7 @@
  *
  * BullMQ registers its scripts with `defineCommand` of the connection it gets; that is where the check is put in front.
  */
-import type { RedisClient } from '../../platform/redis.ts';
+import type { RedisClient } from '../../redis/client.ts';
 import { ENTRY_CHECKS, KEY_CHECKS, UNMARK } from './queueGuardScripts.ts';
 
 export const REPAIR_KINDS = [

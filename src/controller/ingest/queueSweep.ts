@@ -6,9 +6,9 @@
  * server of a Redis Cluster once, in steps with pauses: it takes at most a fifth of the time of a Redis.
  */
 import type { Redis } from 'ioredis';
-import { mastersOf, type RedisClient } from '../../platform/redis.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { QUEUE_NAME, queuePrefix, queuesHead } from '../../protocol/redisKeys.ts';
+import { mastersOf, type RedisClient } from '../../redis/client.ts';
 import { clearDeadQueue, type RunOnQueue, runOnQueue } from './deadQueue.ts';
 import { parseRepairs, type RepairReport } from './queueGuard.ts';
 import { FIND_KEYS, SWEEP } from './queueGuardScripts.ts';

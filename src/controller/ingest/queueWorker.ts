@@ -13,10 +13,10 @@
  */
 import { DelayedError, type Job, type JobJson, Worker } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
-import type { RedisClient } from '../../platform/redis.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
+import type { RedisClient } from '../../redis/client.ts';
 
 export type JobOutcome = { readonly done: true } | { readonly done: false; readonly delayMs: number };
 

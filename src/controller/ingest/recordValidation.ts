@@ -8,8 +8,8 @@
  */
 import type { Envelope } from '../../protocol/batch.ts';
 import { type EvidenceRecord, parseRecord, type RecordOf, type RecordType } from '../../protocol/record.ts';
-import { DAYS_AHEAD, dayOf } from '../store/partitions.ts';
-import type { StoreSettings } from '../store/store.ts';
+import { DAYS_AHEAD, dayOf } from '../../store/partitions.ts';
+import type { StoreSettings } from '../../store/store.ts';
 import { isFrequentRecord } from './frequentRecords.ts';
 import { inputText } from './rejections.ts';
 import { type SeqRange, seqsOf } from './seqRanges.ts';

@@ -2,8 +2,8 @@
  * How the records of one type are written: its statement and the columns that the statement takes.
  */
 import type { RecordType } from '../../protocol/record.ts';
-import { literal } from '../store/literal.ts';
-import type { SqlRunner, SqlStatement } from '../store/store.ts';
+import { literal } from '../../store/literal.ts';
+import type { SqlRunner, SqlStatement } from '../../store/store.ts';
 import type { BatchScope } from './batchScope.ts';
 import { isOfType, type StorableRecord } from './recordValidation.ts';
 

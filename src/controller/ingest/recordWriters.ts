@@ -9,9 +9,9 @@ import {
   type RecordOf,
   type RecordType,
 } from '../../protocol/record.ts';
-import { databaseErrorKind } from '../store/databaseError.ts';
-import { literal } from '../store/literal.ts';
-import type { SqlRunner } from '../store/store.ts';
+import { databaseErrorKind } from '../../store/databaseError.ts';
+import { literal } from '../../store/literal.ts';
+import type { SqlRunner } from '../../store/store.ts';
 import type { BatchScope } from './batchScope.ts';
 import { containerRows } from './containerRows.ts';
 import { plegEventMask } from './plegEventMask.ts';

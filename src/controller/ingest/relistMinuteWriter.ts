@@ -2,8 +2,8 @@
  * Columns of store.relist_minute.
  */
 import type { KubeletCalls, KubeletMinute, MinuteStatuses } from '../../protocol/record.ts';
-import { packLists } from '../store/listTimes.ts';
-import { literal } from '../store/literal.ts';
+import { packLists } from '../../store/listTimes.ts';
+import { literal } from '../../store/literal.ts';
 import type { BatchScope } from './batchScope.ts';
 import type { ContainerKey } from './containerKey.ts';
 import { keysOf, recordWriter, type ScopedRecord } from './recordWriter.ts';

@@ -10,10 +10,10 @@
  */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { messageOf } from '../../platform/errors.ts';
-import type { RedisClient } from '../../platform/redis.ts';
 import type { Envelope } from '../../protocol/batch.ts';
 import { ACK_REPLIES_TTL_S, type AckReply, ackReplyKey, parseAckReply } from '../../protocol/redisKeys.ts';
 import { ackStatement, isSignedBy, signatureOf } from '../../protocol/signature.ts';
+import type { RedisClient } from '../../redis/client.ts';
 import type { CommittedBatch } from './commitBatch.ts';
 
 /**

@@ -4,8 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../platform/log.ts';
-import claimReportsSql from '../store/sql/claimReports.sql';
-import type { Store } from '../store/store.ts';
+import claimReportsSql from '../../store/sql/claimReports.sql';
+import type { Store } from '../../store/store.ts';
 
 /** One run of a controller that writes the reports of a cluster, as its database has it. */
 export class ReportClaim {

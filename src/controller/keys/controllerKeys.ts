@@ -7,11 +7,11 @@
  */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import * as v from 'valibot';
+import type { KubeClient } from '../../kube/client.ts';
+import { configMapsOf, secretsOf } from '../../kube/object.ts';
+import type { KeyPlaces } from '../../kube/rights.ts';
 import { type ControllerPublicKeys, parseControllerKeys } from '../../protocol/enrolment.ts';
 import { newSigningKey, privateKeyOf, privateKeyText, publicKeyText } from '../../protocol/signature.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { configMapsOf, secretsOf } from '../kube/object.ts';
-import type { KeyPlaces } from '../kube/rights.ts';
 
 export interface ControllerKeys {
   readonly seal: KeyObject;

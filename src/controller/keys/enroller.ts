@@ -5,9 +5,9 @@
  * enrolment that somebody repeats enrols the same key until the same time, and changes nothing.
  */
 
+import type { KubeClient } from '../../kube/client.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
-import type { RedisClient } from '../../platform/redis.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import {
@@ -20,9 +20,9 @@ import {
 } from '../../protocol/enrolment.ts';
 import { ACK_REPLIES_TTL_S, ackReplyKey } from '../../protocol/redisKeys.ts';
 import { enrolledStatement, signatureOf } from '../../protocol/signature.ts';
-import type { KubeClient } from '../kube/client.ts';
-import ensureNode from '../store/sql/ensureNode.sql';
-import type { Store } from '../store/store.ts';
+import type { RedisClient } from '../../redis/client.ts';
+import ensureNode from '../../store/sql/ensureNode.sql';
+import type { Store } from '../../store/store.ts';
 import type { ControllerKeys } from './controllerKeys.ts';
 import type { NodeKeys } from './nodeKeys.ts';
 import upsertNodeKey from './sql/upsertNodeKey.sql';

@@ -5,7 +5,7 @@ import type { KeyObject } from 'node:crypto';
 import { messageOf } from '../../platform/errors.ts';
 import { Loop } from '../../platform/loop.ts';
 import { sleep } from '../../platform/sleep.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../../store/store.ts';
 import { Attribution, type AttributionMode } from './attribution.ts';
 import type { ControllerKeys } from './controllerKeys.ts';
 import { Enroller, type EnrollerOptions } from './enroller.ts';

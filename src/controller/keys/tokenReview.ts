@@ -5,8 +5,8 @@
  * Tokens name their node from Kubernetes 1.30 on (the claim `node`); before that the pod is read.
  */
 import * as v from 'valibot';
-import type { KubeClient } from '../kube/client.ts';
-import { podsOf } from '../kube/object.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { podsOf } from '../../kube/object.ts';
 
 /** A service account, as `namespace/name`. */
 export interface ServiceAccount {

@@ -9,13 +9,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeStatusError } from '../../kube/kubeErrors.ts';
+import { leasesOf } from '../../kube/object.ts';
 import { errorFields } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { KubeStatusError } from '../kube/kubeErrors.ts';
-import { leasesOf } from '../kube/object.ts';
 import {
   heldLease,
   LEASE_TIMES,

@@ -2,23 +2,24 @@
  * What only the leader does: it writes reports and Events, records node conditions and the labels of Nodes, measures status lags, counts the
  * nodes, and reads the figures of the metrics.
  */
+
+import type { KubeClient } from '../../kube/client.ts';
 import type { Logger } from '../../platform/log.ts';
+import type { Store } from '../../store/store.ts';
 import type { ControllerConfig } from '../config.ts';
+import { startFigures } from '../figures.ts';
 import type { Ingest } from '../ingest/ingest.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { startNodeWatch } from '../kube/nodes.ts';
 import type { ControllerMetrics } from '../metrics.ts';
-import { PLEG_HISTORY } from '../nodeConditions/plegHistory.ts';
-import { READY_HISTORY } from '../nodeConditions/readyHistory.ts';
-import { startConditionRecorder } from '../nodeConditions/recorder.ts';
-import { startEventWriter } from '../nodeEvents/eventWriter.ts';
-import { startNodeInfoRecorder } from '../nodeInfo/recorder.ts';
+import { startConditionRecorder } from '../nodes/conditionRecorder.ts';
+import { startEventWriter } from '../nodes/eventWriter.ts';
+import { startNodeInfoRecorder } from '../nodes/infoRecorder.ts';
+import { startNodeWatch } from '../nodes/nodeWatch.ts';
+import { PLEG_HISTORY } from '../nodes/plegHistory.ts';
+import { READY_HISTORY } from '../nodes/readyHistory.ts';
 import { startNodeCounts } from '../reports/nodeCounts.ts';
 import { type ReportWriter, startReportWriter } from '../reports/writer.ts';
 import { WATCH_KINDS } from '../statusLag/metrics.ts';
 import { PodPoller } from '../statusLag/podPoller.ts';
-import { startFigures } from '../store/figures.ts';
-import type { Store } from '../store/store.ts';
 
 export interface LeaderWorkOptions {
   readonly config: ControllerConfig;

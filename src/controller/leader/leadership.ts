@@ -6,13 +6,14 @@
  *   API server   a write begins only while the Lease is held on the monotonic and the wall clock; a report's status is written at the
  *                resourceVersion of its object
  */
+
+import type { KubeClient } from '../../kube/client.ts';
 import { Backoff } from '../../platform/backoff.ts';
 import { errorFields } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { aborted } from '../../platform/stopSignal.ts';
-import type { KubeClient } from '../kube/client.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../../store/store.ts';
 import { LEASE_TIMES } from './lease.ts';
 import takeTerm from './sql/takeTerm.sql';
 

@@ -1,9 +1,9 @@
 /*
  * Leads when it is this controller's turn: by a Lease, or always.
  */
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Store } from '../../store/store.ts';
 import type { ReportWriter } from '../reports/writer.ts';
-import type { Store } from '../store/store.ts';
 import { startElection } from './election.ts';
 import { lead } from './leadership.ts';
 import { type LeaderWork, type LeaderWorkOptions, startLeaderWork } from './leaderWork.ts';

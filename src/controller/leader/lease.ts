@@ -8,8 +8,8 @@
  * A Lease is not a lock: a holder that was frozen may still believe in it. leadership.ts says what keeps such a one from writing.
  */
 import * as v from 'valibot';
-import type { AppliedObject } from '../kube/client.ts';
-import type { KubeObject } from '../kube/object.ts';
+import type { AppliedObject } from '../../kube/client.ts';
+import type { KubeObject } from '../../kube/object.ts';
 
 export interface LeaseTimes {
   /** How long others leave the Lease to a holder that does not renew it. */

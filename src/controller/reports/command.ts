@@ -1,14 +1,15 @@
 /*
  * `plegwatch report`: the reports of one or several clusters, read from SQL. Works without Kubernetes and without a running controller.
  */
-import type { REPORT_FAILURES, REPORT_OUTPUTS } from '../config.ts';
-import { notFound } from '../store/notFound.ts';
-import listClusters from '../store/sql/listClusters.sql';
-import type { SqlRunner } from '../store/store.ts';
+
+import { notFound } from '../../store/notFound.ts';
+import listClusters from '../../store/sql/listClusters.sql';
+import type { SqlRunner } from '../../store/store.ts';
 import { buildStatus } from './build.ts';
 import { conditionOf, type NamedReport } from './namedReport.ts';
 import { writeReports } from './outputs.ts';
 import { readEvidence } from './queue.ts';
+import type { REPORT_FAILURES, REPORT_OUTPUTS } from './settings.ts';
 import listReportedNodes from './sql/listReportedNodes.sql';
 
 type ReportOutput = (typeof REPORT_OUTPUTS)[number];

@@ -4,7 +4,7 @@
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../../store/store.ts';
 import countNodes from './sql/countNodes.sql';
 
 export type NodeCount = {

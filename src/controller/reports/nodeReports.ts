@@ -4,10 +4,10 @@
  *
  * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time.
  */
-import { type KubeClient, pagesOf } from '../kube/client.ts';
-import type { NodeWatch } from '../kube/nodes.ts';
-import { PLEG_REPORTS } from '../kube/object.ts';
-import { isSameLabels, type KubeNode, type Labels, labelsOf } from '../kube/projection.ts';
+import { type KubeClient, pagesOf } from '../../kube/client.ts';
+import { PLEG_REPORTS } from '../../kube/object.ts';
+import { isSameLabels, type KubeNode, type Labels, labelsOf } from '../../kube/projection.ts';
+import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import type { ReportQueue } from './queue.ts';
 
 interface ExistingReport {

@@ -4,9 +4,9 @@
 import { Document, isScalar, visit } from 'yaml';
 import { csvLine } from '../../platform/csv.ts';
 import { printable } from '../../platform/printable.ts';
-import type { REPORT_OUTPUTS } from '../config.ts';
 import { conditionOf, type NamedReport } from './namedReport.ts';
 import { REPORT_API } from './put.ts';
+import type { REPORT_OUTPUTS } from './settings.ts';
 import { printTable } from './table.ts';
 import { timestamp, withoutEmpty } from './text.ts';
 

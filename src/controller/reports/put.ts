@@ -1,9 +1,9 @@
 /*
  * Writes a report: first the object, owned by its Node, then the status at the resourceVersion of the object.
  */
-import type { KubeClient } from '../kube/client.ts';
-import { type KubeObject, PLEG_REPORTS } from '../kube/object.ts';
-import type { KubeNode } from '../kube/projection.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { type KubeObject, PLEG_REPORTS } from '../../kube/object.ts';
+import type { KubeNode } from '../../kube/projection.ts';
 import type { ReportStatus } from './status.ts';
 import { withoutEmpty } from './text.ts';
 

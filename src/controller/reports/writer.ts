@@ -11,6 +11,10 @@
  *
  * Permissions: nodes get, list, watch; plegreports.plegwatch.dev get, list, create, patch, delete; plegreports.plegwatch.dev/status patch.
  */
+
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
+import type { KubeNode } from '../../kube/projection.ts';
 import type { BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { errorFields, messageOf } from '../../platform/errors.ts';
@@ -18,11 +22,8 @@ import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { KubeStatusError, retryAfterMs } from '../kube/kubeErrors.ts';
-import type { NodeWatch } from '../kube/nodes.ts';
-import type { KubeNode } from '../kube/projection.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../../store/store.ts';
+import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import { buildStatus, digestOf, recheckAfter } from './build.ts';
 import { forEachConcurrent } from './concurrent.ts';
 import { maxAnswerMs, SILENT_AFTER_MS } from './conditions.ts';

@@ -10,16 +10,17 @@
  *
  * Permissions: pods get.
  */
+
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
+import { podsOf } from '../../kube/object.ts';
 import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { KubeStatusError, retryAfterMs } from '../kube/kubeErrors.ts';
-import { podsOf } from '../kube/object.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../../store/store.ts';
 import type { ReadResult, WatchKind } from './metrics.ts';
 import { publishedPod } from './podStatus.ts';
 import { expiredResult, type ReadOutcome, readOutcome } from './readOutcome.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
-import { type KubeObject, KubeObjectSchema } from '../kube/object.ts';
+import { type KubeObject, KubeObjectSchema } from '../../kube/object.ts';
 import { checkStatus, isPod, publishedPod, type WatchedTransition } from './podStatus.ts';
 
 const ID = 'a'.repeat(64);

@@ -11,7 +11,7 @@
  * Anybody who may write pods can put anything into them, so every field that is read has a bound.
  */
 import * as v from 'valibot';
-import type { KubeObject } from '../kube/object.ts';
+import type { KubeObject } from '../../kube/object.ts';
 
 const CONFIG_HASH = 'kubernetes.io/config.hash';
 /** Far more than the API server allows. */

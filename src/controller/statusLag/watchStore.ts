@@ -5,9 +5,9 @@
  * read its clock between our request and its response.
  */
 import { type Micros, millis } from '../../protocol/units.ts';
-import { dayOf, ensurePartition } from '../store/partitions.ts';
-import enqueueReports from '../store/sql/enqueueReports.sql';
-import type { SqlRunner, Store } from '../store/store.ts';
+import { dayOf, ensurePartition } from '../../store/partitions.ts';
+import enqueueReports from '../../store/sql/enqueueReports.sql';
+import type { SqlRunner, Store } from '../../store/store.ts';
 import type { StatusLag } from './bounds.ts';
 import type { TransitionType } from './podStatus.ts';
 import claimDueWatches from './sql/claimDueWatches.sql';

@@ -6,8 +6,8 @@
  * while others guess, as the page does by itself: before the API server has answered, nothing tells a new reader from a guess.
  */
 import { createHash } from 'node:crypto';
-import type { KubeClient, KubeUser } from '../../controller/kube/client.ts';
-import { PLEG_REPORTS } from '../../controller/kube/object.ts';
+import type { KubeClient, KubeUser } from '../../kube/client.ts';
+import { PLEG_REPORTS } from '../../kube/object.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';

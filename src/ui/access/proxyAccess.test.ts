@@ -6,7 +6,7 @@ import { createServer, type OutgoingHttpHeaders, request, type Server } from 'no
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { KubeUser } from '../../controller/kube/client.ts';
+import type { KubeUser } from '../../kube/client.ts';
 import { type Mono, mono } from '../../protocol/units.ts';
 import { RequestError } from '../requestError.ts';
 import type { Access } from './access.ts';

@@ -5,7 +5,7 @@
  * on this machine is believed: behind a sidecar of a mesh, or through a port-forward, everybody comes from there.
  */
 import type { IncomingMessage } from 'node:http';
-import type { KubeClient } from '../../controller/kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { RequestError } from '../requestError.ts';
 import { blockListOf, contains, isLoopback } from '../settings.ts';
 import type { Access } from './access.ts';

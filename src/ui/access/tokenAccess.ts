@@ -2,7 +2,7 @@
  * Who may read by a token of the cluster's API server: a TokenReview says whose it is, a SubjectAccessReview whether that user may.
  */
 import type { IncomingMessage } from 'node:http';
-import type { KubeClient } from '../../controller/kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { RequestError } from '../requestError.ts';
 import type { Access } from './access.ts';
 import { type AccessReviewOptions, accessReviews, type Refusal, reviewUser } from './accessReviews.ts';

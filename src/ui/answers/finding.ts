@@ -13,7 +13,7 @@ import {
   timesOf,
   titleOf,
 } from '../../analysis/finding/sentences.ts';
-import { notFound } from '../../controller/store/notFound.ts';
+import { notFound } from '../../store/notFound.ts';
 import type { FindingAnswer } from '../api.ts';
 import { idIn, nameIn, parametersOf } from '../parameters.ts';
 import { RequestError } from '../requestError.ts';

@@ -2,7 +2,7 @@
  * How much is read at a time.
  */
 import { expect, test } from 'vitest';
-import type { SqlRunner } from '../../controller/store/store.ts';
+import type { SqlRunner } from '../../store/store.ts';
 import { createReader } from './reader.ts';
 
 const patient = new AbortController().signal;

@@ -4,10 +4,11 @@
  * One connection is always left, to find out whether Postgres answers: further readers wait. A reader that has gone away gets no further
  * statement.
  */
-import { databaseErrorKind } from '../../controller/store/databaseError.ts';
-import type { SqlRunner, Store } from '../../controller/store/store.ts';
+
 import { Permits } from '../../platform/permits.ts';
 import { sleep } from '../../platform/sleep.ts';
+import { databaseErrorKind } from '../../store/databaseError.ts';
+import type { SqlRunner, Store } from '../../store/store.ts';
 import { RequestError } from '../requestError.ts';
 
 export interface Reader {

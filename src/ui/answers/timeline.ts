@@ -2,8 +2,8 @@
  * GET /api/timeline: what is known of one node in a period. Each kind of row is bounded: the latest ones of the period are answered, and until
  * when some are missing, so that a busy node can be followed.
  */
-import { notFound } from '../../controller/store/notFound.ts';
-import type { SqlRunner } from '../../controller/store/store.ts';
+import { notFound } from '../../store/notFound.ts';
+import type { SqlRunner } from '../../store/store.ts';
 import type {
   Condition,
   ContainerEvent,

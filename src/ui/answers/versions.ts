@@ -4,8 +4,9 @@
  * Two of the three read a week of hours, which takes long for a very large fleet: one that takes too long is left out, and says so. The answer to the same
  * period, to the minute, is remembered for a minute: a page that stays open must not keep Postgres busy.
  */
-import type { SqlRunner } from '../../controller/store/store.ts';
+
 import { millis } from '../../protocol/units.ts';
+import type { SqlRunner } from '../../store/store.ts';
 import type { DayOfFallbacks, MissRate, PoolReadiness, VersionsAnswer, WhyEmpty } from '../api.ts';
 import { type Period, parametersOf, periodIn } from '../parameters.ts';
 import { remembered } from '../remembered.ts';

@@ -1,0 +1,195 @@
+/*
+ * Kubernetes Events on Nodes: a kubelet fell back, or the first event of a day was missed. Only the leader writes them.
+ *
+ *   occurrence   read from the store while it is at most ten minutes old: backfilled evidence makes no Event
+ *   series       another occurrence of the same kind on the same Node within half an hour counts in the Event of the first
+ *   limits       at most 6 writes an hour for a Node and 120 for the cluster; what is above is counted and dropped
+ *
+ * An Event is named after its Node, its reason and its first occurrence, and applied: a controller that restarts writes the same one again.
+ *
+ * Permissions: events.events.k8s.io create, patch.
+ */
+import { createHash } from 'node:crypto';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
+import { EVENTS } from '../../kube/object.ts';
+import { monoNow } from '../../platform/clock.ts';
+import { errorFields } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
+import { Loop } from '../../platform/loop.ts';
+import { printable } from '../../platform/printable.ts';
+import { TokenBucket } from '../../platform/tokenBucket.ts';
+import { millis } from '../../protocol/units.ts';
+import type { Store } from '../../store/store.ts';
+import type { EventResult } from './eventMetrics.ts';
+import type { NodeWatch } from './nodeWatch.ts';
+import listOccurrences from './sql/listOccurrences.sql';
+
+const PERIOD_MS = 5_000;
+const BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
+const MAX_AGE_MS = 600_000;
+const SERIES_MS = 1_800_000;
+const HOUR_MS = 3_600_000;
+const MAX_PER_NODE_AND_HOUR = 6;
+const MAX_PER_HOUR = 120;
+/** The API server accepts 1024. */
+const MAX_NOTE_BYTES = 1000;
+
+type Occurrence = {
+  readonly node: string;
+  readonly what: 'FellBack' | 'Missed';
+  readonly detail: string;
+  /** Microseconds since 1970. */
+  readonly at: string;
+};
+
+interface Series {
+  readonly first: Occurrence;
+  readonly count: number;
+  readonly last: Occurrence;
+}
+
+const TEXTS = {
+  FellBack: {
+    reason: 'PLEGFellBack',
+    note: (detail: string) =>
+      `The kubelet stopped using the runtime's event stream until it restarts: ${detail}.`,
+  },
+  Missed: {
+    reason: 'PLEGEventMissed',
+    note: (detail: string) => `The runtime's event stream did not announce ${detail}.`,
+  },
+} as const;
+
+export interface EventWriterOptions {
+  readonly store: Pick<Store, 'run' | 'ensureCluster'>;
+  readonly kube: Pick<KubeClient, 'apply'>;
+  readonly nodes: Pick<NodeWatch, 'get'>;
+  /** The name of the cluster. */
+  readonly cluster: string;
+  readonly log: Logger;
+  readonly onResult: (result: EventResult) => void;
+  /** For tests. */
+  readonly periodMs?: number;
+}
+
+/** Runs until it is stopped, and survives every failure. */
+export function startEventWriter(options: EventWriterOptions): { stop(): Promise<void> } {
+  const writer = new EventWriter(options);
+  const loop = new Loop({
+    work: (signal) => writer.pass(signal),
+    onError: (error, waitMs) =>
+      options.log.warn({ ...errorFields(error), waitMs }, 'writing Events failed, retrying'),
+    backoff: BACKOFF,
+    minWaitMs: retryAfterMs,
+  });
+  loop.start();
+  return loop;
+}
+
+/** In any hour at most `max`: half of it at once, half over the hour. */
+const hourly = (max: number) => new TokenBucket({ capacity: max / 2, interval: millis((2 * HOUR_MS) / max) });
+
+class EventWriter {
+  readonly #options: EventWriterOptions;
+  readonly #ofCluster = hourly(MAX_PER_HOUR);
+  readonly #ofNodes = new Map<string, TokenBucket>();
+  readonly #series = new Map<string, Series>();
+  /** The occurrences of the last pass that need nothing more. */
+  #done = new Set<string>();
+
+  constructor(options: EventWriterOptions) {
+    this.#options = options;
+  }
+
+  async pass(signal: AbortSignal): Promise<number> {
+    const { store, cluster, nodes, periodMs = PERIOD_MS } = this.#options;
+    const values = [await store.ensureCluster(cluster), MAX_AGE_MS];
+    const { rows } = await store.run<Occurrence>({ text: listOccurrences }, values);
+    const present = new Set(rows.map(idOf));
+    this.#done = new Set([...this.#done].filter((id) => present.has(id)));
+    for (const occurrence of rows) {
+      const node = nodes.get(occurrence.node);
+      if (node === undefined || this.#done.has(idOf(occurrence))) continue;
+      signal.throwIfAborted();
+      await this.#handle(occurrence, node.uid, signal);
+      this.#done.add(idOf(occurrence));
+    }
+    this.#forget(rows);
+    return periodMs;
+  }
+
+  async #handle(occurrence: Occurrence, uid: string, signal: AbortSignal): Promise<void> {
+    const { kube, log, onResult } = this.#options;
+    if (!this.#mayWrite(occurrence.node)) return onResult('suppressed');
+    const key = `${uid} ${occurrence.what}`;
+    const before = this.#series.get(key);
+    const continues = before !== undefined && between(before.last, occurrence) <= SERIES_MS;
+    const series = continues
+      ? { first: before.first, count: before.count + 1, last: occurrence }
+      : { first: occurrence, count: 1, last: occurrence };
+    try {
+      await kube.apply(EVENTS, eventOf(series, uid), signal);
+      this.#series.set(key, series);
+      onResult('written');
+    } catch (error) {
+      // What this one Event violates, the next one need not.
+      if (!(error instanceof KubeStatusError) || error.code >= 500 || error.code === 429) throw error;
+      log.warn({ node: occurrence.node, ...errorFields(error) }, 'Event not written');
+      onResult('refused');
+    }
+  }
+
+  #mayWrite(node: string): boolean {
+    const ofNode = this.#ofNodes.get(node) ?? hourly(MAX_PER_NODE_AND_HOUR);
+    this.#ofNodes.set(node, ofNode);
+    return ofNode.tryTake(monoNow()) && this.#ofCluster.tryTake(monoNow());
+  }
+
+  /** Keeps only as much as a series and the limits need. */
+  #forget(rows: readonly Occurrence[]): void {
+    const oldest = (Date.now() - SERIES_MS - MAX_AGE_MS) * 1000;
+    for (const [key, { last }] of this.#series) if (Number(last.at) < oldest) this.#series.delete(key);
+    const live = new Set(
+      [...rows, ...[...this.#series.values()].map(({ last }) => last)].map(({ node }) => node),
+    );
+    for (const node of this.#ofNodes.keys()) if (!live.has(node)) this.#ofNodes.delete(node);
+  }
+}
+
+const idOf = ({ node, what, at }: Occurrence): string => `${node} ${what} ${at}`;
+
+const between = (one: Occurrence, other: Occurrence): number => (Number(other.at) - Number(one.at)) / 1000;
+
+function eventOf({ first, count, last }: Series, uid: string) {
+  const { reason, note } = TEXTS[first.what];
+  const name = `plegwatch-${createHash('sha256')
+    .update(`${uid} ${idOf(first)}`)
+    .digest('hex')
+    .slice(0, 24)}`;
+  return {
+    apiVersion: 'events.k8s.io/v1',
+    kind: 'Event',
+    metadata: { name, namespace: EVENTS.namespace },
+    eventTime: microTime(first),
+    ...(count > 1 ? { series: { count, lastObservedTime: microTime(last) } } : {}),
+    type: 'Warning',
+    reason,
+    action: 'Observed',
+    note: cutBytes(printable(note(first.detail)), MAX_NOTE_BYTES),
+    regarding: { apiVersion: 'v1', kind: 'Node', name: first.node, uid },
+    reportingController: 'plegwatch.dev/controller',
+    // Not the pod's name: the next leader applies the same Event, and the field cannot be changed.
+    reportingInstance: 'plegwatch-controller',
+  };
+}
+
+/** Without the part of a character that is left at the end. */
+const cutBytes = (text: string, max: number): string =>
+  Buffer.from(text)
+    .subarray(0, max)
+    .toString('utf8')
+    .replace(/\ufffd$/, '');
+
+const microTime = ({ at }: Occurrence): string =>
+  `${new Date(Number(at) / 1000).toISOString().slice(0, -1)}${at.slice(-3)}Z`;

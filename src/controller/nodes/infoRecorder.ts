@@ -1,0 +1,102 @@
+/*
+ * Records the chosen labels, the OS image and the kernel of every Node in Postgres, so that evidence can be compared by pool, zone or kernel.
+ *
+ *   Node watch ──► names of changed Nodes ── at most once in a period ──► store.node_info, where it differs from the latest row
+ *
+ * What is stored is compared in Postgres: a restarted controller, or a second one, records nothing twice. All Nodes are compared again from
+ * time to time, because the store may have been restored from an older backup. A Node that changes again and again makes one row in a period.
+ */
+
+import type { NodeInfo } from '../../kube/projection.ts';
+import { messageOf } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
+import { Loop } from '../../platform/loop.ts';
+import addNodes from '../../store/sql/addNodes.sql';
+import type { Store } from '../../store/store.ts';
+import type { NodeWatch } from './nodeWatch.ts';
+import insertNodeInfo from './sql/insertNodeInfo.sql';
+
+const PERIOD_MS = 60_000;
+const RECHECK_MS = 3_600_000;
+const BACKOFF = { firstMs: 500, maxMs: 30_000 };
+/** Nodes in one statement. */
+const MAX_NODES = 500;
+
+export interface NodeInfoRecorderOptions {
+  readonly store: Pick<Store, 'run' | 'ensureCluster'>;
+  readonly cluster: string;
+  readonly nodes: Pick<NodeWatch, 'get' | 'names' | 'onState' | 'synced'>;
+  readonly log: Logger;
+  /** How often changed Nodes are recorded, in milliseconds. Default: a minute. */
+  readonly periodMs?: number;
+  /** How often all Nodes are compared with the store. Default: an hour. */
+  readonly recheckMs?: number;
+}
+
+export interface NodeInfoRecorder {
+  stop(): Promise<void>;
+}
+
+/** Runs until it is stopped, and survives every failure. */
+export function startNodeInfoRecorder(options: NodeInfoRecorderOptions): NodeInfoRecorder {
+  const { nodes, log, periodMs = PERIOD_MS, recheckMs = RECHECK_MS } = options;
+  const changed = new Set<string>();
+  const unsubscribe = nodes.onState((name) => changed.add(name));
+  let comparedAt = performance.now();
+  const loop = new Loop({
+    async work(signal) {
+      if (performance.now() - comparedAt >= recheckMs) {
+        for (const name of nodes.names()) changed.add(name);
+        comparedAt = performance.now();
+      }
+      while (changed.size > 0 && !signal.aborted) await recordSome(options, changed);
+      // The Nodes come with the first list, soon after the start.
+      return nodes.synced ? periodMs : Math.min(periodMs, BACKOFF.firstMs);
+    },
+    onError: (error) => log.warn({ error: messageOf(error) }, 'labels of Nodes were not stored, retrying'),
+    backoff: BACKOFF,
+  });
+  loop.start();
+  return {
+    async stop() {
+      unsubscribe();
+      await loop.stop();
+    },
+  };
+}
+
+/** A Node that changes meanwhile is recorded again in the next period. */
+async function recordSome(
+  { store, cluster, nodes }: NodeInfoRecorderOptions,
+  changed: Set<string>,
+): Promise<void> {
+  const names = [...changed].slice(0, MAX_NODES);
+  for (const name of names) changed.delete(name);
+  try {
+    const present = names.flatMap((name): [string, NodeInfo][] => {
+      const node = nodes.get(name);
+      return node === undefined ? [] : [[name, node.info]];
+    });
+    if (present.length > 0) await insert(store, cluster, present);
+  } catch (error) {
+    for (const name of names) changed.add(name);
+    throw error;
+  }
+}
+
+async function insert(
+  store: NodeInfoRecorderOptions['store'],
+  cluster: string,
+  infos: readonly (readonly [string, NodeInfo])[],
+): Promise<void> {
+  const clusterId = await store.ensureCluster(cluster);
+  const names = infos.map(([name]) => name);
+  await store.run({ text: addNodes }, [clusterId, names]);
+  await store.run({ text: insertNodeInfo }, [
+    clusterId,
+    names,
+    infos.map(([, { labels }]) => JSON.stringify(labels)),
+    infos.map(([, { osImage }]) => osImage),
+    infos.map(([, { kernelVersion }]) => kernelVersion),
+  ]);
+}

@@ -1,0 +1,28 @@
+/*
+ * The settings of the programs that use Redis.
+ */
+import { internalInterval } from '../platform/commonSettings.ts';
+import { optional, requiredUnless, secret, string } from '../platform/settings.ts';
+import { redisUrl } from './url.ts';
+
+/** The files are read again before each connect. */
+export const REDIS_SETTINGS = {
+  redisUrl: secret(
+    requiredUnless(
+      'redisSecretDir',
+      'url',
+      'Redis that carries the evidence: redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db]; rediss for TLS',
+      redisUrl,
+    ),
+  ),
+  redisSecretDir: optional(
+    'dir',
+    'folder of a mounted Secret with a file url or uri, or with host, port, username and password, which take precedence over those of the URL',
+    string,
+  ),
+  redisCaFile: optional('file', "file with the CA of Redis's certificate; default: well-known CAs", string),
+  redisCertFile: optional('file', 'file with the client certificate for Redis', string),
+  redisKeyFile: optional('file', 'file with the key of that certificate', string),
+} as const;
+
+export const REDIS_RETRY_INTERVAL = internalInterval('30s', 'longest wait between two tries to reach Redis');

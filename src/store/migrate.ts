@@ -1,0 +1,130 @@
+/*
+ * `plegwatch migrate`: brings a database to this program's schema, stores the settings that belong to the database, and grants roles
+ * what they need. Run as the owner of the database; no superuser is needed. A database that is ahead and compatible stays as it is.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from 'pg';
+import { monoNow } from '../platform/clock.ts';
+import { messageOf, PlegwatchError } from '../platform/errors.ts';
+import type { Logger } from '../platform/log.ts';
+import { ThrottledLog } from '../platform/throttledLog.ts';
+import { between, type Micros, millis } from '../protocol/units.ts';
+import { withClient } from './connection.ts';
+import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';
+import { explainDatabaseError } from './databaseError.ts';
+import {
+  type AppliedMigration,
+  compareApplied,
+  defaultMigrationsDir,
+  type Migration,
+  readMigrations,
+} from './migrations.ts';
+import { DAYS_AHEAD } from './partitions.ts';
+import changeSettings from './sql/changeSettings.sql';
+import createMigrationTable from './sql/createMigrationTable.sql';
+
+export interface MigrateOptions extends DatabaseSettings {
+  /** Settings of the database; what is not given stays. */
+  readonly queues?: number | undefined;
+  readonly eventRetentionDays?: number | undefined;
+  readonly findingRetentionDays?: number | undefined;
+  /** Roles that get the rights of a controller: `role=cluster`, or `role` for every cluster. */
+  readonly controllerRoles?: readonly string[] | undefined;
+  readonly log: Logger;
+  /** How long to wait for a Postgres that cannot be reached. Default: not at all. */
+  readonly databaseWait?: Micros | undefined;
+  /** The folder of migration files; by default the one beside this program's package.json. */
+  readonly migrationsDir?: string | undefined;
+}
+
+/** An advisory lock, the same in every version: two migrations of one database never run at the same time. */
+const LOCK = 5_143_873_211;
+const LOCK_WAIT_MS = 120_000;
+const RECONNECT_MS = 1_000;
+
+/** Applies what is missing and returns the names of those migrations. Safe to run twice, also at the same time. */
+export async function migrate(options: MigrateOptions): Promise<{ applied: string[] }> {
+  const { log } = options;
+  await untilReachable(options);
+  const files = readMigrations(options.migrationsDir ?? defaultMigrationsDir());
+  return withClient(options, 'plegwatch migrate', async (client) => {
+    try {
+      // One transaction, which an error rolls back: the connection is closed after it.
+      await client.query('BEGIN');
+      await client.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
+      await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
+      const before = await readApplied(client);
+      compareApplied(files, before);
+      const missing = files.slice(before.length);
+      await apply(client, missing);
+      await change(client, options);
+      await client.query('COMMIT');
+      const applied = missing.map(({ name }) => name);
+      const version = Math.max(files.length, before.length);
+      log.info({ database: databaseAt(options), applied, version }, 'database migrated');
+      return { applied };
+    } catch (error) {
+      throw explainDatabaseError(options, error);
+    }
+  });
+}
+
+/** Returns once Postgres can be reached. Throws what keeps it from being reached when the time is up, anything else at once. */
+async function untilReachable(options: MigrateOptions): Promise<void> {
+  const { databaseWait = millis(0), log } = options;
+  const throttled = new ThrottledLog(log, { linesPerMinute: 1 });
+  const start = monoNow();
+  for (;;) {
+    try {
+      await withClient(options, 'plegwatch migrate', async () => undefined);
+      return;
+    } catch (error) {
+      const isDown = error instanceof PlegwatchError && error.code === 'DATABASE_UNREACHABLE';
+      if (!isDown || between(start, monoNow()) >= databaseWait) throw error;
+      throttled.warn({ error: messageOf(error) }, 'waiting for Postgres');
+    }
+    await delay(RECONNECT_MS);
+  }
+}
+
+async function readApplied(client: Client): Promise<AppliedMigration[]> {
+  const table = await client.query("SELECT to_regclass('store.migration') IS NOT NULL AS there");
+  if (table.rows[0]?.there !== true) return [];
+  return (
+    await client.query<AppliedMigration>(
+      'SELECT number, hash, compatible_since FROM store.migration ORDER BY number',
+    )
+  ).rows;
+}
+
+/** Applies migrations. Roles that were granted something before also get what the new ones need. */
+async function apply(client: Client, missing: readonly Migration[]): Promise<void> {
+  await client.query(createMigrationTable);
+  for (const { number, hash, compatibleSince, ...migration } of missing) {
+    await client.query(migration.sql).catch((error: unknown) => {
+      throw refused(migration.name, error);
+    });
+    await client.query('INSERT INTO store.migration VALUES ($1, $2, $3)', [number, hash, compatibleSince]);
+  }
+  if (missing.length > 0) await client.query('SELECT store.renew_grants()');
+}
+
+async function change(client: Client, options: MigrateOptions): Promise<void> {
+  const { queues, eventRetentionDays, findingRetentionDays, controllerRoles = [] } = options;
+  await client.query(changeSettings, [queues, eventRetentionDays, findingRetentionDays]);
+  for (const grant of controllerRoles) {
+    // A role may have any name, a cluster has no equals sign in its.
+    const [, role, cluster] = /^(.+?)(?:=([^=]*))?$/.exec(grant) ?? [];
+    await client.query('SELECT store.grant_controller($1, $2)', [role, cluster]);
+  }
+  await client.query('SELECT store.make_partitions($1)', [DAYS_AHEAD]);
+}
+
+function refused(name: string, cause: unknown): PlegwatchError {
+  return new PlegwatchError(
+    'DATABASE_REFUSED',
+    `Postgres refuses migration ${name}: ${messageOf(cause)}.`,
+    'Run plegwatch migrate as the owner of the database, on Postgres 15 or later; nothing was changed.',
+    { cause },
+  );
+}

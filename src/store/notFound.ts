@@ -1,0 +1,26 @@
+/*
+ * The error of a command that was asked for something that the database does not have: it names what there is.
+ */
+import { PlegwatchError } from '../platform/errors.ts';
+
+const MAX_NAMES = 10;
+
+/** `what` is the kind of thing, such as `node`; `known` are the names of those that there are, if they are few. */
+export function notFound(what: string, name: string, known: readonly string[]): PlegwatchError {
+  const sentence = `There is no ${what} ${name} in the database, or none that this role may read.`;
+  return new PlegwatchError('NOT_FOUND', sentence, knownNames(name, known));
+}
+
+function knownNames(name: string, known: readonly string[]): string {
+  if (known.length === 0) return 'Check --database-url (PLEGWATCH_DATABASE_URL) and the rights of the role.';
+  const alike = known.toSorted((a, b) => sharedPrefix(b, name) - sharedPrefix(a, name));
+  const shown = alike.slice(0, MAX_NAMES).join(', ');
+  const rest = known.length - MAX_NAMES;
+  return `Known: ${shown}${rest > 0 ? ` and ${rest} more` : ''}.`;
+}
+
+function sharedPrefix(a: string, b: string): number {
+  let length = 0;
+  while (length < a.length && a[length] === b[length]) length += 1;
+  return length;
+}

@@ -1,0 +1,31 @@
+/*
+ * The store of a command that reads it once and ends: it is closed however the command ends, and what Postgres refuses is an error for the
+ * operator.
+ */
+import { createLogger, type LogLevel } from '../platform/log.ts';
+import type { DatabaseSettings } from './databaseAccess.ts';
+import { explainDatabaseError, isOfDatabase } from './databaseError.ts';
+import { openStore, type Store } from './store.ts';
+
+interface StoreCommand extends DatabaseSettings {
+  readonly name: string;
+  readonly logLevel: LogLevel;
+  /** How to ask for less, where a statement takes too long: the options. */
+  readonly less: string;
+}
+
+/** Throws what `work` throws, as {@link openStore} does, and DATABASE_TIMEOUT. */
+export async function withStore<T>(
+  { name, logLevel, less, ...settings }: StoreCommand,
+  work: (store: Store) => Promise<T>,
+): Promise<T> {
+  const log = createLogger(logLevel, name);
+  const store = await openStore({ ...settings, log, applicationName: `plegwatch ${name}` });
+  try {
+    return await work(store);
+  } catch (error) {
+    throw isOfDatabase(error) ? explainDatabaseError(settings, error, less) : error;
+  } finally {
+    await store.close();
+  }
+}
