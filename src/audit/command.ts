@@ -5,7 +5,7 @@
 
 import { printable } from '../platform/printable.ts';
 import { millis, mono } from '../protocol/units.ts';
-import type { SqlRunner } from '../store/store.ts';
+import type { SqlRunner } from '../store/runner.ts';
 import { type Difference, timeOf } from './difference.ts';
 import { differenceText, timeAt } from './differenceText.ts';
 import { auditEpoch } from './epochAudit.ts';

@@ -4,7 +4,7 @@
 
 import { profileOf } from '../cri/profiles.ts';
 import { type Mono, millis, mono } from '../protocol/units.ts';
-import type { SqlRunner } from '../store/store.ts';
+import type { SqlRunner } from '../store/runner.ts';
 import {
   type ChangeRow,
   changeOf,

@@ -14,6 +14,7 @@ import {
 } from './databaseAccess.ts';
 import { explainDatabaseError, isLoginRefused } from './databaseError.ts';
 import { NegotiatedConnection } from './negotiatedConnection.ts';
+import { DRIVER_TYPES, runnerOf, type SqlRunner } from './runner.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
@@ -58,7 +59,7 @@ export function openPool(settings: DatabaseSettings, name: string, max: number, 
 export async function withClient<T>(
   settings: DatabaseSettings,
   name: string,
-  work: (client: Client) => Promise<T>,
+  work: (sql: SqlRunner, client: Client) => Promise<T>,
 ): Promise<T> {
   const FreshClient = clientOf(settings, () => undefined);
   const client = new FreshClient({
@@ -74,7 +75,10 @@ export async function withClient<T>(
     throw explainDatabaseError(settings, error);
   }
   try {
-    return await work(client);
+    return await work(
+      runnerOf((query) => client.query(query)),
+      client,
+    );
   } finally {
     await client.end().catch(() => undefined);
   }
@@ -90,7 +94,7 @@ function clientOf(settings: DatabaseSettings, onRefused: (error: string) => void
         if (isLoginRefused(error)) onRefused(error.message);
       });
       const known = access instanceof PlegwatchError ? {} : loginOf(access);
-      super(Object.assign({}, config, known, { connection, ssl: false }));
+      super(Object.assign({ types: DRIVER_TYPES }, config, known, { connection, ssl: false }));
     }
   };
 }

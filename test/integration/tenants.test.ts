@@ -3,7 +3,8 @@
  * catalog of Postgres, so that a new table, view or function is checked too.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SqlRunner, SqlStatement, Store } from '../../src/store/store.ts';
+import type { SqlRunner } from '../../src/store/runner.ts';
+import type { Store } from '../../src/store/store.ts';
 import { openStore } from '../../src/store/store.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitTo } from '../support/committed.ts';

@@ -16,8 +16,9 @@ import { unwritable, writeOutput } from '../../platform/outputFile.ts';
 import { withClient } from '../../store/connection.ts';
 import type { DatabaseSettings } from '../../store/databaseAccess.ts';
 import { notFound } from '../../store/notFound.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import listClusters from '../../store/sql/listClusters.sql';
-import type { SqlRunner, Store } from '../../store/store.ts';
+import type { Store } from '../../store/store.ts';
 import { fetchRows } from '../cursor.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './views.ts';
 

@@ -4,7 +4,8 @@
 
 import { PlegwatchError } from '../../platform/errors.ts';
 import { notFound } from '../../store/notFound.ts';
-import type { SqlRunner, Store } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import type { Store } from '../../store/store.ts';
 import type { FINDING_OUTPUTS } from '../settings.ts';
 import type { Finding } from './finding.ts';
 import { findingMarkdown } from './markdown.ts';

@@ -1,7 +1,7 @@
 /*
  * Reads a finding, and what it rests on. The view writes times into its texts: set the time zone of the transaction to UTC.
  */
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { EvidenceLine, FindingRow } from './finding.ts';
 import readEvidenceSql from './sql/readEvidence.sql';
 import readFindingSql from './sql/readFinding.sql';

@@ -5,8 +5,9 @@
 import { PlegwatchError } from '../../platform/errors.ts';
 import type { StyledText } from '../../platform/printable.ts';
 import { notFound } from '../../store/notFound.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import listClusters from '../../store/sql/listClusters.sql';
-import type { SqlRunner, Store } from '../../store/store.ts';
+import type { Store } from '../../store/store.ts';
 import { fetchRows } from '../cursor.ts';
 import type { NodeRow, TimelineEntry } from './entry.ts';
 import findNodeSql from './sql/findNode.sql';

@@ -3,7 +3,7 @@
  */
 import { type Envelope, readObjects } from '../../protocol/batch.ts';
 import type { ContainerIdentity } from '../../protocol/record.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import { type ContainerKey, containerKeys } from './containerKey.ts';
 import ensureContext from './sql/ensureContext.sql';
 

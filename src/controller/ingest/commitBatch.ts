@@ -18,8 +18,9 @@ import type { Envelope } from '../../protocol/batch.ts';
 import type { RecordType } from '../../protocol/record.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
 import { dayOf } from '../../store/partitions.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import enqueueReports from '../../store/sql/enqueueReports.sql';
-import type { SqlRunner, Store, StoreSettings } from '../../store/store.ts';
+import type { Store, StoreSettings } from '../../store/store.ts';
 import { type BatchScope, type BatchTimes, scopeOf } from './batchScope.ts';
 import { resolveAcrossEpochs } from './crossEpochResolution.ts';
 import {

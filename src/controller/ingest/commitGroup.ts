@@ -13,8 +13,8 @@
  */
 import type { Envelope } from '../../protocol/batch.ts';
 import { dayOf } from '../../store/partitions.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import enqueueReports from '../../store/sql/enqueueReports.sql';
-import type { SqlRunner } from '../../store/store.ts';
 import { knownScope } from './batchScope.ts';
 import { type CommitContext, type CommittedBatch, reportUrgency } from './commitBatch.ts';
 import { mayResolve, resolveAcrossEpochs } from './crossEpochResolution.ts';

@@ -13,7 +13,7 @@
 import { EVENT_TYPES, type EventType, type RecordOf } from '../../protocol/record.ts';
 import { literal } from '../../store/literal.ts';
 import { dayOf } from '../../store/partitions.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { BatchScope } from './batchScope.ts';
 import { ofType, type StorableRecord } from './recordValidation.ts';
 import type { BatchRecords } from './recordWriter.ts';

@@ -10,7 +10,7 @@
  *   time          no batch is sealed after it is stored
  */
 import type { Envelope } from '../../protocol/batch.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { BatchScope } from './batchScope.ts';
 import type { UnstorableRecord } from './recordValidation.ts';
 import { RESERVED_ROWS, type RowBudget } from './rowQuota.ts';

@@ -2,7 +2,7 @@
  * What a stored batch changes about its epoch and its node. The acked seq is read from what is about to be committed.
  */
 import type { Envelope } from '../../protocol/batch.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { BatchScope } from './batchScope.ts';
 import { type LockedEpoch, type MissingRecords, sealedTime } from './epoch.ts';
 import type { StorableRecord } from './recordValidation.ts';

@@ -3,7 +3,7 @@
  */
 import type { RecordType } from '../../protocol/record.ts';
 import { literal } from '../../store/literal.ts';
-import type { SqlRunner, SqlStatement } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { BatchScope } from './batchScope.ts';
 import { isOfType, type StorableRecord } from './recordValidation.ts';
 

@@ -11,7 +11,7 @@ import {
 } from '../../protocol/record.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
 import { literal } from '../../store/literal.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { BatchScope } from './batchScope.ts';
 import { containerRows } from './containerRows.ts';
 import { plegEventMask } from './plegEventMask.ts';

@@ -2,7 +2,7 @@
  * Refused input: as text, and stored once for each content, with how often it came, up to a cap.
  */
 import { createHash } from 'node:crypto';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { AttributionRefusal } from '../keys/attribution.ts';
 import upsertRejected from './sql/upsertRejected.sql';
 

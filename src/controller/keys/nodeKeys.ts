@@ -7,7 +7,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { publicKeyOf } from '../../protocol/signature.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import readNodeKeys from './sql/readNodeKeys.sql';
 
 const REFRESH_MS = 30_000;

@@ -15,8 +15,9 @@ import { wallNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import ensureNode from '../../store/sql/ensureNode.sql';
-import type { SqlRunner, Store } from '../../store/store.ts';
+import type { Store } from '../../store/store.ts';
 import type { NodeWatch } from './nodeWatch.ts';
 import readRetention from './sql/readRetention.sql';
 

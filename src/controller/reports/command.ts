@@ -3,8 +3,8 @@
  */
 
 import { notFound } from '../../store/notFound.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import listClusters from '../../store/sql/listClusters.sql';
-import type { SqlRunner } from '../../store/store.ts';
 import { buildStatus } from './build.ts';
 import { conditionOf, type NamedReport } from './namedReport.ts';
 import { writeReports } from './outputs.ts';

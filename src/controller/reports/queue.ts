@@ -2,8 +2,8 @@
  * The queue of due reports in Postgres, and the evidence of their nodes.
  */
 
+import type { SqlRunner } from '../../store/runner.ts';
 import addNodes from '../../store/sql/addNodes.sql';
-import type { SqlRunner } from '../../store/store.ts';
 import type { EvidenceRow } from './evidence.ts';
 import deferReport from './sql/deferReport.sql';
 import dequeueReport from './sql/dequeueReport.sql';

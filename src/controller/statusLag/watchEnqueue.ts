@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { monoNow } from '../../platform/clock.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { BatchScope } from '../ingest/batchScope.ts';
 import type { WatchEnqueuer } from '../ingest/commitBatch.ts';
 import { ofType, type StorableRecord } from '../ingest/recordValidation.ts';

@@ -6,8 +6,9 @@
  */
 import { type Micros, millis } from '../../protocol/units.ts';
 import { dayOf, ensurePartition } from '../../store/partitions.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import enqueueReports from '../../store/sql/enqueueReports.sql';
-import type { SqlRunner, Store } from '../../store/store.ts';
+import type { Store } from '../../store/store.ts';
 import type { StatusLag } from './bounds.ts';
 import type { TransitionType } from './podStatus.ts';
 import claimDueWatches from './sql/claimDueWatches.sql';

@@ -2,7 +2,7 @@
  * How much is read at a time.
  */
 import { expect, test } from 'vitest';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import { createReader } from './reader.ts';
 
 const patient = new AbortController().signal;

@@ -8,7 +8,8 @@
 import { Permits } from '../../platform/permits.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
-import type { SqlRunner, Store } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import type { Store } from '../../store/store.ts';
 import { RequestError } from '../requestError.ts';
 
 export interface Reader {

@@ -3,7 +3,7 @@
  * when some are missing, so that a busy node can be followed.
  */
 import { notFound } from '../../store/notFound.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type {
   Condition,
   ContainerEvent,

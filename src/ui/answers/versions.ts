@@ -6,7 +6,7 @@
  */
 
 import { millis } from '../../protocol/units.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { DayOfFallbacks, MissRate, PoolReadiness, VersionsAnswer, WhyEmpty } from '../api.ts';
 import { type Period, parametersOf, periodIn } from '../parameters.ts';
 import { remembered } from '../remembered.ts';
