@@ -2,12 +2,12 @@
  * The store: the controller's pool of connections to Postgres, and the queries that several parts of it share.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Pool, PoolClient } from 'pg';
+import type { PoolClient } from 'pg';
 import * as v from 'valibot';
 import { Backoff } from '../platform/backoff.ts';
 import { invariant } from '../platform/invariant.ts';
 import type { Logger } from '../platform/log.ts';
-import { beginOf, openPool } from './connection.ts';
+import { beginOf, type Connections, openPool } from './connection.ts';
 import type { DatabaseSettings } from './databaseAccess.ts';
 import {
   databaseErrorKind,
@@ -87,7 +87,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const pool = openPool(options, applicationName, databaseMaxConnections, log);
   const pings = openPool(options, `${applicationName} (ping)`, 1, log);
   try {
-    await checkSchema(runnerOf(executeWith(pool)), options);
+    await checkSchema(runnerOf(executeOn(pool)), options);
   } catch (error) {
     await Promise.all([pool.end(), pings.end()]);
     throw explainDatabaseError(options, error);
@@ -96,7 +96,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const inTransaction = <T>(work: (runner: SqlRunner) => Promise<T>) =>
     transaction(pool, { begin: beginOf(options), isPooled }, work);
   // A single statement has its timeouts from a transaction too where the session has none.
-  const runner = isPooled ? eachIn(inTransaction) : runnerOf(executeWith(pool));
+  const runner = isPooled ? eachIn(inTransaction) : runnerOf(executeOn(pool));
   let closing: Promise<unknown> | undefined;
   const store: Store = {
     ...runner,
@@ -124,7 +124,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       return cluster.cluster_id;
     },
     async ping() {
-      await pings.query('SELECT 1');
+      await executeOn(pings)({ text: 'SELECT 1', values: [] });
     },
     async close() {
       closing ??= Promise.all([pool.end(), pings.end()]);
@@ -176,7 +176,7 @@ async function checkSchema(runner: SqlRunner, settings: DatabaseSettings): Promi
 }
 
 async function transaction<T>(
-  pool: Pool,
+  pool: Connections,
   { begin, isPooled }: { readonly begin: string; readonly isPooled: boolean },
   work: (runner: SqlRunner) => Promise<T>,
 ): Promise<T> {
@@ -210,6 +210,22 @@ async function rollback(client: PoolClient): Promise<Error | undefined> {
 }
 
 /** `isPooled`: a plan that is kept under a name belongs to a session, which another transaction may have. */
-function executeWith(client: Pool | PoolClient, isPooled = false): Execute {
+function executeWith(client: PoolClient, isPooled: boolean): Execute {
   return ({ name, ...query }) => client.query(name === undefined || isPooled ? query : { ...query, name });
 }
+
+/** Runs a statement on any connection. One that failed is not used again: only Postgres knows in what state it is. */
+const executeOn =
+  (pool: Connections): Execute =>
+  async (query) => {
+    const client = await pool.connect();
+    let failed: Error | undefined;
+    try {
+      return await client.query(query);
+    } catch (error) {
+      failed = error instanceof Error ? error : new Error(String(error));
+      throw error;
+    } finally {
+      client.release(failed);
+    }
+  };
