@@ -14,8 +14,10 @@ import type { Logger } from '../platform/log.ts';
 import { withClient } from './connection.ts';
 import type { DatabaseSettings } from './databaseAccess.ts';
 import { explainDatabaseError } from './databaseError.ts';
+import { now } from './expressions.ts';
 import { DAYS_AHEAD } from './partitions.ts';
 import type { SqlRunner } from './runner.ts';
+import { maintenance } from './schema/tables.ts';
 import { command, type RowOf } from './statement.ts';
 import {
   closeAbandoned,
@@ -25,7 +27,6 @@ import {
   deleteGoneNodes,
   listExpiredPartitions,
   makePartitions,
-  noteMaintenance,
   tryMaintenanceLock,
 } from './statements.ts';
 
@@ -79,7 +80,7 @@ async function maintainWith(sql: SqlRunner, options: MaintainOptions): Promise<M
     await sql.run(deleteExpiredEpochs);
     await sql.run(deleteGoneNodes);
     const abandoned = await sql.run(closeAbandoned, [ABANDONED_DAYS]);
-    if (kept.length === 0) await sql.run(noteMaintenance);
+    if (kept.length === 0) await sql.query((db) => db.update(maintenance).set({ succeeded_at: now }));
     const done = { made: made.rows[0]?.made ?? 0, dropped, kept, abandoned: abandoned.count };
     log.info(done, 'database maintained');
     return done;

@@ -18,8 +18,6 @@ import findEpochSql from './sql/findEpoch.sql';
 import forgetEpochSql from './sql/forgetEpoch.sql';
 import forgetLossesSql from './sql/forgetLosses.sql';
 import listExpiredPartitionsSql from './sql/listExpiredPartitions.sql';
-import makePartitionSql from './sql/makePartition.sql';
-import noteMaintenanceSql from './sql/noteMaintenance.sql';
 import relateNodeSql from './sql/relateNode.sql';
 import { command, rowOf, statement } from './statement.ts';
 
@@ -27,7 +25,8 @@ export const addNodes = command(addNodesSql);
 export const enqueueReports = command(enqueueReportsSql, 'enqueue_reports');
 export const ensureCluster = statement(ensureClusterSql, rowOf({ cluster_id: cluster.cluster_id }));
 export const ensureNode = command(ensureNodeSql);
-export const makePartition = command(makePartitionSql);
+/** Of a table, and a day since 1970. */
+export const makePartition = command("SELECT store.make_partition($1::text, date '1970-01-01' + $2::int4)");
 
 // Of migrate.
 export const hasMigrations = statement(
@@ -58,7 +57,6 @@ export const deleteExpired = command(deleteExpiredSql);
 export const deleteExpiredEpochs = command(deleteExpiredEpochsSql);
 export const deleteGoneNodes = command(deleteGoneNodesSql);
 export const closeAbandoned = command(closeAbandonedSql);
-export const noteMaintenance = command(noteMaintenanceSql);
 
 // Of repair.
 export const findEpoch = statement(findEpochSql, rowOf({ node_id: node.node_id }));
