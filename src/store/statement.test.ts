@@ -46,5 +46,7 @@ test.each([
 });
 
 test('JSON that does not have its shape is refused', () => {
-  expect(() => rowOf({ proof: json(v.object({ v: v.number() })) }).read({ proof: { v: '1' } })).toThrow();
+  expect(() => rowOf({ proof: json(v.object({ v: v.number() })) }).read({ proof: { v: '1' } })).toThrow(
+    REFUSED,
+  );
 });

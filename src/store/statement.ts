@@ -56,7 +56,8 @@ export function rowOf<S extends Readonly<Record<string, Source>>>(
       for (const [name, field] of named) {
         const value = row[name];
         if (value !== null && value !== undefined) row[name] = field.read(value);
-        else if (value === undefined || !field.isNullable) throw missing(name, value);
+        else if (value === undefined || !field.isNullable)
+          throw unexpected(`${value === null ? 'null for' : 'no'} ${name}`);
       }
       return row as { [name in keyof S]: ValueOf<S[name]> };
     },
@@ -90,13 +91,20 @@ export const present = <S extends Source>(source: S): Field<NonNullable<ValueOf<
 export const json = <S extends v.GenericSchema>(schema: S): Field<v.InferOutput<S>> => ({
   type: 'jsonb',
   isNullable: false,
-  read: (value) => v.parse(schema, value),
+  read: (value) => checked(schema, value),
 });
 
-function missing(name: string, value: null | undefined): PlegwatchError {
-  return new PlegwatchError(
-    'DATABASE_VALUE',
-    `Postgres sent ${value === null ? 'null for' : 'no'} ${name}.`,
-    'Do not change views or tables by hand: plegwatch migrate made what this program reads.',
-  );
+/** A value of the schema. Throws DATABASE_VALUE, which says where it differs. */
+export function checked<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> {
+  const { issues, output } = v.safeParse(schema, value);
+  const [issue] = issues ?? [];
+  if (issue !== undefined) throw unexpected(`${v.getDotPath(issue) ?? 'JSON'}: ${issue.message}`);
+  return output;
 }
+
+const unexpected = (what: string): PlegwatchError =>
+  new PlegwatchError(
+    'DATABASE_VALUE',
+    `Postgres sent what this program does not expect: ${what}.`,
+    'Do not change views, tables or settings by hand: plegwatch migrate makes what this program reads.',
+  );

@@ -20,6 +20,7 @@ import {
 import { requireCompatible, SCHEMA_VERSION } from './migrations.ts';
 import { type Execute, runnerOf, type SqlRunner } from './runner.ts';
 import { migration, setting } from './schema/tables.ts';
+import { checked } from './statement.ts';
 import { ensureCluster } from './statements.ts';
 
 /** Settings that belong to the database: the same for every controller that uses it. */
@@ -135,7 +136,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 }
 
 function settingsOf(rows: readonly { key: string; value: unknown }[]): StoreSettings {
-  const { queues, max_queues, event_retention_days, finding_retention_days } = v.parse(
+  const { queues, max_queues, event_retention_days, finding_retention_days } = checked(
     SETTINGS,
     Object.fromEntries(rows.map(({ key, value }) => [key, value])),
   );
