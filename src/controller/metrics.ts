@@ -9,7 +9,7 @@ import { UNBELIEVED_CLAIMS } from './ingest/epoch.ts';
 import { REPAIR_KINDS } from './ingest/queueGuard.ts';
 import { ATTRIBUTION_REFUSALS } from './keys/attribution.ts';
 import { ENROLMENT_RESULTS } from './keys/enroller.ts';
-import { EVENT_RESULTS } from './nodes/eventMetrics.ts';
+import { EVENT_RESULTS } from './nodes/eventWriter.ts';
 import { AGENT_REASONS, CONDITION_TYPES } from './reports/conditions.ts';
 import { REPORT_RESULTS } from './reports/metrics.ts';
 import type { NodeCount } from './reports/nodeCounts.ts';
