@@ -9,7 +9,7 @@ import { UNBELIEVED_CLAIMS } from './ingest/epoch.ts';
 import { REPAIR_KINDS } from './ingest/queueGuard.ts';
 import { ATTRIBUTION_REFUSALS } from './keys/attribution.ts';
 import { ENROLMENT_RESULTS } from './keys/enroller.ts';
-import { EVENT_RESULTS } from './nodes/eventMetrics.ts';
+import { EVENT_RESULTS } from './nodes/eventWriter.ts';
 import { AGENT_REASONS, CONDITION_TYPES } from './reports/conditions.ts';
 import { REPORT_RESULTS } from './reports/metrics.ts';
 import type { NodeCount } from './reports/nodeCounts.ts';
@@ -59,7 +59,7 @@ export class ControllerMetrics extends MetricSet {
   readonly leader = this.gauge('leader', '1 if this controller writes the reports.');
   readonly controllerConflict = this.gauge(
     'controller_conflict',
-    '1 while another controller writes the reports of this cluster too.',
+    '1 while another controller leads this cluster in this database too.',
   );
   readonly nodeConditions = this.counter(
     'node_conditions_total',

@@ -29,7 +29,13 @@ import {
   WatchEventSchema,
 } from './object.ts';
 import type { KubeRight } from './rights.ts';
-import { jsonLines, type KubeHttpRequest, openStream, readBody, sendRequest } from './transport.ts';
+import {
+  jsonLines,
+  type KubeHttpRequest,
+  type KubeHttpResponse,
+  openStream,
+  sendRequest,
+} from './transport.ts';
 
 const FIELD_MANAGER = 'plegwatch-controller';
 
@@ -157,12 +163,11 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
   const credentials = await loadCredentials(kubeconfig);
 
   /** A request that is answered with 401 is repeated once, with credentials read again. */
-  async function authenticated<T>(
+  async function authenticated<T extends { readonly status: number }>(
     attempt: (connection: ApiConnection) => Promise<T>,
-    statusOf: (response: T) => number | undefined,
   ): Promise<T> {
     const response = await attempt(await credentials.connection());
-    if (statusOf(response) !== 401) return response;
+    if (response.status !== 401) return response;
     credentials.expire();
     return attempt(await credentials.connection());
   }
@@ -172,10 +177,9 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
     request: KubeHttpRequest,
     schema: S,
   ): Promise<v.InferOutput<S>> {
-    const attempt = (connection: ApiConnection) => sendRequest(connection, request);
-    const { status, body, headers } = await authenticated(attempt, (response) => response.status);
-    if (status < 200 || status > 299) throw errorOfResponse(operation, status, body, headers['retry-after']);
-    return decode(schema, operation, parseJson(operation, status, body));
+    const response = await authenticated((connection) => sendRequest(connection, request));
+    if (response.status < 200 || response.status > 299) throw errorOfResponse(operation, response);
+    return decode(schema, operation, parseJson(operation, response));
   }
 
   async function patch(
@@ -295,25 +299,22 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
         timeoutMs: TIMEOUT_MS,
         signal,
       };
-      const response = await authenticated(
-        (connection) => openStream(connection, request, STREAM_IDLE_MS),
-        ({ statusCode }) => statusCode,
-      );
-      const { server } = await credentials.connection();
+      // Nothing is awaited between the open stream and the block that closes it.
+      const opened = await authenticated(async (connection) => ({
+        ...(await openStream(connection, request, STREAM_IDLE_MS)),
+        server: connection.server,
+      }));
+      if (!('stream' in opened)) throw errorOfResponse(operation, opened);
       try {
-        if (response.statusCode !== 200) {
-          const body = await readBody(response);
-          throw errorOfResponse(operation, response.statusCode ?? 0, body, response.headers['retry-after']);
-        }
         onOpen?.();
-        for await (const event of jsonLines(response)) yield watchEvent(operation, event);
+        for await (const event of jsonLines(opened.stream)) yield watchEvent(operation, event);
       } catch (error) {
         signal?.throwIfAborted();
         throw error instanceof KubeStatusError || !(error instanceof Error) || 'cure' in error
           ? error
-          : unreachable(server, error);
+          : unreachable(opened.server, error);
       } finally {
-        response.destroy();
+        opened.stream.destroy();
       }
     },
 
@@ -356,10 +357,10 @@ function watchEvent(operation: KubeOperation, input: unknown): WatchEvent {
   return { type, object: decode(KubeObjectSchema, operation, object) };
 }
 
-function parseJson(operation: KubeOperation, status: number, body: string): unknown {
+function parseJson(operation: KubeOperation, { status, body }: KubeHttpResponse): unknown {
   try {
     return JSON.parse(body);
   } catch {
-    throw errorOfResponse(operation, status, `not JSON: ${body.slice(0, 200)}`, undefined);
+    throw errorOfResponse(operation, { status, body: `not JSON: ${body.slice(0, 200)}`, headers: {} });
   }
 }

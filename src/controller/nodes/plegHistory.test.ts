@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ReadyCondition } from '../../kube/projection.ts';
-import { conditionChange, type RecordedCondition } from './conditionChange.ts';
+import { conditionChange, type RecordedCondition } from './plegHistory.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z') * 1000;
 const MINUTE = 60_000_000;
