@@ -10,6 +10,7 @@ import { JOBS_AT_ONCE } from '../../src/controller/ingest/queueWorker.ts';
 import { defaultsOf } from '../../src/platform/settings.ts';
 import { queueOf } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
+import type { Statement } from '../../src/store/statement.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { createCommitter } from '../support/committed.ts';
 import { IngestBed } from '../support/ingestBed.ts';
@@ -167,7 +168,8 @@ needs('postgres', 'redis-server')('batches that wait', () => {
       transaction: (work) =>
         bed.store.transaction((runner) =>
           work({
-            async run(statement, values) {
+            ...runner,
+            async run<R>(statement: Statement<R>, values?: readonly unknown[]) {
               if (statement.name === 'lock_epoch' && values?.[1] !== known.node) {
                 begun += 1;
                 if (begun === 2) two.resolve();

@@ -17,6 +17,7 @@ import { messageOf } from '../../platform/errors.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { batchId } from '../../protocol/batch.ts';
 import { databaseErrorKind, isLockTimeout } from '../../store/databaseError.ts';
+import { command } from '../../store/statement.ts';
 import type { Store } from '../../store/store.ts';
 import { type CommitContext, type CommitOutcome, commitBatch, giveUpBatch } from './commitBatch.ts';
 import { type AttributedBatch, commitGroup, type GroupOutcome } from './commitGroup.ts';
@@ -46,7 +47,7 @@ const BUSY_PAUSE_MS = 50;
 const STUCK_MS = 10_000;
 const LONELY_MS = 120_000;
 /** Lonely batches wait no longer than this for a lock. */
-const LONELY_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', '2s', true)";
+const lonelyLockTimeout = command("SET LOCAL lock_timeout = '2s'");
 /** The oldest is forgotten. */
 const MAX_REMEMBERED = 1_000;
 
@@ -86,7 +87,7 @@ export class BatchCommitter {
     const { store } = options;
     const transaction: Store['transaction'] = (work) =>
       store.transaction(async (runner) => {
-        await runner.run({ text: LONELY_LOCK_TIMEOUT });
+        await runner.run(lonelyLockTimeout);
         return work(runner);
       });
     this.#lonelyContext = { ...options, store: { transaction } };

@@ -5,6 +5,7 @@
  */
 
 import { once } from 'node:events';
+import { and, eq, gt, sql } from 'drizzle-orm';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
@@ -13,6 +14,10 @@ import { ThrottledLog } from '../../platform/throttledLog.ts';
 import { queueNumber, queueOf } from '../../protocol/redisKeys.ts';
 import type { RedisSettings } from '../../redis/access.ts';
 import { connectRedis, type RedisClient } from '../../redis/client.ts';
+import { typed } from '../../store/expressions.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { int8 } from '../../store/schema/columns.ts';
+import { node } from '../../store/schema/tables.ts';
 import { MAX_CONNECTIONS, type Store, type StoreSettings } from '../../store/store.ts';
 import { INGEST_INTERVALS, type IngestIntervals } from '../config.ts';
 import { type AttributionOptions, startKeys } from '../keys/startKeys.ts';
@@ -28,7 +33,6 @@ import { sweepQueues } from './queueSweep.ts';
 import { type JobHandler, type QueueDepth, type QueueWorker, startQueueWorker } from './queueWorker.ts';
 import { storeRejection } from './rejections.ts';
 import { ConflictNotice, ReportClaim } from './reportClaim.ts';
-import countActiveNodes from './sql/countActiveNodes.sql';
 
 export interface IngestOptions extends RedisSettings {
   readonly store: Store;
@@ -162,7 +166,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       try {
         await store.checkSchema();
         settings = await store.readSettings();
-        nodes = await readActiveNodes(store, clusterId);
+        nodes = await countActiveNodes(store, clusterId);
       } catch (error) {
         if (error instanceof PlegwatchError && error.code === 'MIGRATION_MISMATCH') onIncompatible?.(error);
         log.warn({ error: messageOf(error) }, 'settings could not be read; the last ones apply');
@@ -257,7 +261,14 @@ function countAll(
   );
 }
 
-async function readActiveNodes(store: Store, clusterId: number): Promise<number> {
-  const { rows } = await store.run<{ nodes: number }>({ text: countActiveNodes }, [clusterId]);
-  return rows[0]?.nodes ?? 0;
+/** How many nodes reported within the last hour. */
+async function countActiveNodes(store: SqlRunner, clusterId: number): Promise<number> {
+  const isActive = gt(node.last_seen, sql`now() - interval '1 hour'`);
+  const [counted] = await store.query((db) =>
+    db
+      .select({ nodes: typed(int8, sql`count(*)`) })
+      .from(node)
+      .where(and(eq(node.cluster_id, clusterId), isActive)),
+  );
+  return counted?.nodes ?? 0;
 }

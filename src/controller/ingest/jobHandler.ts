@@ -23,6 +23,7 @@ import { decodeBatch, type Envelope, MAX_BATCH_BYTES, type RefusedBatch } from '
 import { enrolmentIn } from '../../protocol/enrolment.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { Store } from '../../store/store.ts';
 import type { IngestIntervals } from '../config.ts';
 import type { Attribution, AttributionRefusal } from '../keys/attribution.ts';
@@ -36,7 +37,7 @@ import { inputText, type Rejection, storeRejection } from './rejections.ts';
 import { publishReply, ReplyError } from './replies.ts';
 
 export interface JobHandlerOptions extends CommitContext {
-  readonly store: Pick<Store, 'run' | 'transaction'>;
+  readonly store: SqlRunner & Pick<Store, 'transaction'>;
   readonly cluster: string;
   readonly attribution: Attribution;
   readonly intervals: IngestIntervals;
