@@ -48,6 +48,8 @@ export interface IngestOptions extends RedisSettings {
   readonly databaseMaxConnections?: number;
   /** How many rows of one node are stored in a day. Default: the setting's. */
   readonly nodeRowsPerDay?: number;
+  /** A monotonic clock, in milliseconds. Default: the machine's. */
+  readonly now?: () => number;
   /** Called when the database was migrated to a schema that this program cannot use. */
   readonly onIncompatible?: (error: PlegwatchError) => void;
 }
@@ -70,6 +72,7 @@ const READY_WITHIN_MS = 5_000;
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const { store, cluster, log, metrics, watches, attribution, onIncompatible } = options;
   const { intervals = defaultsOf(INGEST_INTERVALS), writesReports = () => false } = options;
+  const { now = () => performance.now() } = options;
   const { intervalRedisRetry: maxRetry } = intervals;
   const clusterId = await store.ensureCluster(cluster);
   let settings: StoreSettings = await store.readSettings();
@@ -88,7 +91,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const onReady = () => void setUp();
   const redis = connectRedis(options, { maxRetry, onError, onReady });
   await waitUntilReady(redis, log);
-  const progress = createQueueProgress();
+  const progress = createQueueProgress(now);
   // The queues wait for the keys: nothing is acknowledged without them.
   const { stop: stopKeys, ...keys } = await startKeys({
     ...attribution,
@@ -114,6 +117,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     ...(options.nodeRowsPerDay === undefined ? {} : { nodeRowsPerDay: options.nodeRowsPerDay }),
     intervals,
     connections: options.databaseMaxConnections ?? MAX_CONNECTIONS,
+    now,
     ...keys,
     redis,
     metrics,
@@ -207,7 +211,8 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       // Another controller may work on queues that this one does not know of yet.
       startWorkers((await store.readSettings()).maxQueues);
       const queues = workers.length;
-      if (redis.status === 'ready') await sweepQueues({ redis, cluster, queues, report: repaired, signal });
+      if (redis.status === 'ready')
+        await sweepQueues({ redis, cluster, queues, report: repaired, now, signal });
       return intervals.intervalSweep / 1000;
     },
     onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'queues could not be swept'),
