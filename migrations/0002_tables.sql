@@ -30,16 +30,6 @@ CREATE TABLE store.cluster (
   uid text
 );
 
--- The controller that last said that it writes the reports of a cluster, so that two of them find each other here, whatever their Redis.
---   run            one run of a controller
---   is_contested   another controller said so between the last two times that this one did
-CREATE TABLE store.report_writer (
-  cluster_id int2 PRIMARY KEY REFERENCES store.cluster,
-  run uuid NOT NULL,
-  is_contested bool NOT NULL,
-  at timestamptz NOT NULL
-) WITH (fillfactor = 50);
-
 -- A Node of the cluster, or a node of which an agent reported.
 --   first_seen                            when the first batch of its agents was stored; null before
 --   last_seen                             the last moment at which an agent of it is known to have run: that of its epochs
@@ -592,9 +582,12 @@ CREATE TABLE store.report_queue (
 CREATE INDEX report_queue_due_at ON store.report_queue (cluster_id, due_at);
 
 -- The leader of each cluster: every transaction that only a leader may do checks that its term is the latest one.
+--   is_contested   the one that began the term had led before, and was deposed while it held its Lease or needed none
 CREATE TABLE store.leader (
   cluster_id int2 PRIMARY KEY REFERENCES store.cluster,
-  term int4 NOT NULL
+  term int4 NOT NULL,
+  is_contested bool NOT NULL DEFAULT false,
+  began_at timestamptz NOT NULL DEFAULT now()
 );
 
 -- Raises PW001 unless this is the latest term. The next term waits for the transaction that called it.

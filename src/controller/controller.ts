@@ -66,7 +66,6 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     const ingest = await startIngest({
       ...config,
       store,
-      writesReports: () => leading?.holds() ?? false,
       intervals: config,
       log,
       metrics,

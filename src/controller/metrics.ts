@@ -59,7 +59,7 @@ export class ControllerMetrics extends MetricSet {
   readonly leader = this.gauge('leader', '1 if this controller writes the reports.');
   readonly controllerConflict = this.gauge(
     'controller_conflict',
-    '1 while another controller writes the reports of this cluster too.',
+    '1 while another controller leads this cluster in this database too.',
   );
   readonly nodeConditions = this.counter(
     'node_conditions_total',

@@ -23,6 +23,7 @@ export type ErrorCode =
   | 'KUBE_REFUSED'
   | 'KUBE_CONFIG'
   | 'CLUSTER_NAME_TAKEN'
+  | 'NOT_LEADING'
   | 'NOT_FOUND'
   | 'EXPORT_UNWRITABLE'
   | 'HTTP_ADDRESS_IN_USE'

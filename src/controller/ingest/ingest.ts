@@ -24,7 +24,7 @@ import { type AttributionOptions, startKeys } from '../keys/startKeys.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { loadAgentScript } from './agentScript.ts';
 import type { WatchEnqueuer } from './commitBatch.ts';
-import { FlowPublisher } from './flow.ts';
+import { publishFlow } from './flow.ts';
 import { createJobHandler, type JobHandlerOptions, recordRepairs } from './jobHandler.ts';
 import { createPartitionCache } from './partitionCache.ts';
 import { guardScripts, type RepairReport } from './queueGuard.ts';
@@ -32,13 +32,10 @@ import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
 import { sweepQueues } from './queueSweep.ts';
 import { type JobHandler, type QueueDepth, type QueueWorker, startQueueWorker } from './queueWorker.ts';
 import { storeRejection } from './rejections.ts';
-import { ConflictNotice, ReportClaim } from './reportClaim.ts';
 
 export interface IngestOptions extends RedisSettings {
   readonly store: Store;
   readonly cluster: string;
-  /** Default: false. */
-  readonly writesReports?: () => boolean;
   readonly log: Logger;
   readonly metrics: ControllerMetrics;
   readonly watches?: WatchEnqueuer | undefined;
@@ -71,8 +68,7 @@ const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const { store, cluster, log, metrics, watches, attribution, onIncompatible } = options;
-  const { intervals = defaultsOf(INGEST_INTERVALS), writesReports = () => false } = options;
-  const { now = () => performance.now() } = options;
+  const { intervals = defaultsOf(INGEST_INTERVALS), now = () => performance.now() } = options;
   const { intervalRedisRetry: maxRetry } = intervals;
   const clusterId = await store.ensureCluster(cluster);
   let settings: StoreSettings = await store.readSettings();
@@ -148,22 +144,6 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
 
   let nodes = 0;
   let depths: (QueueDepth | null)[] = [];
-  const conflict = new ConflictNotice({
-    log,
-    onChange: (isContested) => metrics.controllerConflict.set(isContested ? 1 : 0),
-  });
-  const claim = new ReportClaim(store, clusterId);
-  const renewClaim = async () => {
-    try {
-      conflict.note('database', await claim.renew());
-    } catch (error) {
-      throttledLog.warn(
-        { error: messageOf(error) },
-        'other controllers could not be looked for in the database',
-      );
-    }
-  };
-  const publisher = new FlowPublisher({ redis, cluster, writesReports });
   const flow = new Loop({
     async work() {
       // While Postgres is unavailable, agents continue with the last known settings.
@@ -178,9 +158,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       startWorkers(settings.maxQueues);
       // Agents send as soon as they know the flow settings.
       await setUp();
-      if (writesReports()) await renewClaim();
-      else conflict.note('database', claim.leave());
-      conflict.note('Redis', await publisher.publish(settings.queues, nodes));
+      await publishFlow(redis, cluster, { queues: settings.queues, nodes });
       return intervals.intervalFlow / 1000;
     },
     onError: (error) =>

@@ -12,10 +12,12 @@ import { hostname } from 'node:os';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeStatusError } from '../../kube/kubeErrors.ts';
 import { leasesOf } from '../../kube/object.ts';
+import { readClocks } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
+import { between, millis, mono, shift, wall } from '../../protocol/units.ts';
 import {
   heldLease,
   LEASE_TIMES,
@@ -35,11 +37,10 @@ export interface ElectionOptions {
   readonly lead: (signal: AbortSignal, holds: () => boolean) => Promise<void>;
   /** For tests. */
   readonly times?: LeaseTimes;
+  readonly clocks?: typeof readClocks;
 }
 
 export interface Election {
-  /** Whether this controller holds the Lease. */
-  readonly holds: boolean;
   /** Ends leading and releases the Lease. */
   stop(): Promise<void>;
 }
@@ -51,22 +52,25 @@ export function startElection(options: ElectionOptions): Election {
 }
 
 const CONFLICT = 409;
+const NEVER = { mono: mono(0), wall: wall(0) };
 
 class Candidate implements Election {
   readonly #options: ElectionOptions;
   readonly #times: LeaseTimes;
+  readonly #clocks: typeof readClocks;
   readonly #identity = `${hostname()}_${randomUUID()}`;
   readonly #observation = new LeaseObservation();
   readonly #log: ThrottledLog;
   readonly #loop: Loop;
   /** Until when a write may begin, on the monotonic and on the wall clock: a suspended machine moves only the latter. */
-  #holdsUntil = { mono: 0, wall: 0 };
+  #holdsUntil = NEVER;
   #expiry: NodeJS.Timeout | undefined;
   #leading: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
 
   constructor(options: ElectionOptions) {
     this.#options = options;
     this.#times = options.times ?? LEASE_TIMES;
+    this.#clocks = options.clocks ?? readClocks;
     this.#log = new ThrottledLog(options.log, { linesPerMinute: 1 });
     const { retryMs } = this.#times;
     this.#loop = new Loop({
@@ -89,8 +93,9 @@ class Candidate implements Election {
     });
   }
 
-  get holds(): boolean {
-    return performance.now() < this.#holdsUntil.mono && Date.now() < this.#holdsUntil.wall;
+  #holds(): boolean {
+    const now = this.#clocks();
+    return now.mono < this.#holdsUntil.mono && now.wall < this.#holdsUntil.wall;
   }
 
   /** Renews or takes the Lease if that is allowed, once. Returns the wait until the next round. */
@@ -98,13 +103,11 @@ class Candidate implements Election {
     const { kube, lease: place, isFit } = this.#options;
     if (!isFit()) return this.#times.retryMs;
     const resource = leasesOf(place.namespace);
-    const began = { mono: performance.now(), wall: Date.now() };
+    const began = this.#clocks();
     const signal = AbortSignal.any([stopping, AbortSignal.timeout(this.#times.renewWithinMs)]);
     const object = await kube.get(resource, place.name, signal);
     const lease = object === undefined ? null : parseLease(object);
-    if (object !== undefined && lease === null)
-      throw new Error(`the Lease ${place.name} has fields of a wrong type`);
-    if (lease !== null && !this.#observation.mayTake(lease, this.#identity, performance.now())) {
+    if (lease !== null && !this.#observation.mayTake(lease, this.#identity, this.#clocks().mono)) {
       if (this.#leading !== null) await this.#endLeading();
       return this.#times.retryMs;
     }
@@ -117,10 +120,11 @@ class Candidate implements Election {
     }
     // Two candidates may both have made a Lease that was missing: the next round shows whose it is.
     if (lease === null) return this.#times.retryMs;
-    const { renewWithinMs } = this.#times;
-    this.#holdsUntil = { mono: began.mono + renewWithinMs, wall: began.wall + renewWithinMs };
+    const valid = millis(this.#times.renewWithinMs);
+    this.#holdsUntil = { mono: shift(began.mono, valid), wall: shift(began.wall, valid) };
     clearTimeout(this.#expiry);
-    this.#expiry = setTimeout(() => void this.#endLeading(), this.#holdsUntil.mono - performance.now());
+    const leftMs = between(this.#clocks().mono, this.#holdsUntil.mono) / 1000;
+    this.#expiry = setTimeout(() => void this.#endLeading(), leftMs);
     if (this.#leading === null) this.#startLeading();
     return this.#times.retryMs;
   }
@@ -129,7 +133,7 @@ class Candidate implements Election {
     const { lead, log } = this.#options;
     log.info({ identity: this.#identity }, 'this controller leads');
     const end = new AbortController();
-    const ended = lead(end.signal, () => this.holds).catch((error: unknown) => {
+    const ended = lead(end.signal, () => this.#holds()).catch((error: unknown) => {
       log.error(errorFields(error), 'the work of the leader failed');
     });
     const leading = { end, ended };
@@ -142,7 +146,7 @@ class Candidate implements Election {
   /** Resolves when everything has ended that belongs to leading. */
   async #endLeading(): Promise<void> {
     clearTimeout(this.#expiry);
-    this.#holdsUntil = { mono: 0, wall: 0 };
+    this.#holdsUntil = NEVER;
     if (this.#leading === null) return;
     const { end, ended } = this.#leading;
     if (!end.signal.aborted) this.#options.log.info('this controller no longer leads');

@@ -9,8 +9,6 @@ import { lead } from './leadership.ts';
 import { type LeaderWork, type LeaderWorkOptions, startLeaderWork } from './leaderWork.ts';
 
 export interface Leading {
-  /** Whether no other controller may write reports. */
-  holds(): boolean;
   /** Null unless this controller leads. */
   reportWriter(): ReportWriter | null;
   stop(): Promise<void>;
@@ -18,7 +16,7 @@ export interface Leading {
 
 /** Leads while this controller holds the Lease; without a Lease, always. */
 export function startLeading(parts: LeaderWorkOptions): Leading {
-  const { config, kube, ingest, log } = parts;
+  const { config, kube, ingest, metrics, log } = parts;
   let work: LeaderWork | null = null;
   const start = (store: Store, client: KubeClient) => {
     const started = startLeaderWork({ ...parts, store, kube: client });
@@ -28,7 +26,8 @@ export function startLeading(parts: LeaderWorkOptions): Leading {
       work = null;
     };
   };
-  const leadership = { ...parts, cluster: config.cluster, start };
+  const onContested = (isContested: boolean) => metrics.controllerConflict.set(isContested ? 1 : 0);
+  const leadership = { ...parts, cluster: config.cluster, start, onContested };
   const reportWriter = () => work?.reportWriter ?? null;
   if (config.lease !== undefined) {
     const election = startElection({
@@ -38,13 +37,12 @@ export function startLeading(parts: LeaderWorkOptions): Leading {
       isFit: () => ingest.health().database,
       lead: (signal, holds) => lead(leadership, signal, holds),
     });
-    return { reportWriter, holds: () => election.holds, stop: () => election.stop() };
+    return { reportWriter, stop: () => election.stop() };
   }
   const stopping = new AbortController();
   const led = lead(leadership, stopping.signal, () => true);
   return {
     reportWriter,
-    holds: () => true,
     async stop() {
       stopping.abort();
       await led;

@@ -207,12 +207,6 @@ export const cluster = table('cluster', {
   ...all(text, 'name'),
   ...some(text, 'uid'),
 });
-export const reportWriter = table('report_writer', {
-  ...all(int2, 'cluster_id'),
-  ...all(uuid, 'run'),
-  ...all(bool, 'is_contested'),
-  ...all(timestamptz, 'at'),
-});
 export const node = table('node', {
   ...all(int4, 'node_id', 'incarnation', 'context_no', 'day_rows'),
   ...all(int2, 'cluster_id'),
@@ -321,6 +315,8 @@ export const reportQueue = table('report_queue', {
 export const leader = table('leader', {
   ...all(int2, 'cluster_id'),
   ...all(int4, 'term'),
+  ...all(bool, 'is_contested'),
+  ...all(timestamptz, 'began_at'),
 });
 export const report = table('report', {
   ...all(int4, 'node_id'),
