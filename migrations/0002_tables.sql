@@ -146,6 +146,23 @@ CREATE TABLE store.epoch (
 CREATE INDEX epoch_open ON store.epoch (node_id, incarnation) WHERE closed_at IS NULL;
 CREATE INDEX epoch_incarnation ON store.epoch (node_id, incarnation);
 
+-- What ingest knows of an epoch and its node when it judges a batch with the seqs first to last, none if last is below first. The caller has locked the
+-- epoch. The planner inlines it.
+--   fresh             the seqs of the batch that were not received yet; fills_gap: some of them had been declared lost
+--   context_id        null where the context of the batch is not stored yet
+--   is_superseded     the node has a later incarnation
+--   received_through  the highest seq that is stored; plausible_seq: the highest that the epoch can have reached
+--   rows_today        how many rows of the node were stored today
+CREATE FUNCTION store.known_of_batch(e store.epoch, n store.node, first int4, last int4, no int4)
+RETURNS TABLE (node_id int4, started_us float8, now_us float8, fresh int4multirange, fills_gap bool, context_id int4, incarnation int4,
+               is_superseded bool, received_through int4, plausible_seq int4, rows_today int4) LANGUAGE sql STABLE AS $$
+  SELECT e.node_id, (extract(epoch FROM e.started_at) * 1000000)::float8, (extract(epoch FROM now()) * 1000000)::float8, s.fresh, s.fresh && e.lost,
+         x.context_id, e.incarnation, e.incarnation < n.incarnation, coalesce(upper(e.received) - 1, 0),
+         store.plausible_seq(e.last_seq, e.last_new_at), CASE WHEN n.rows_day = (now() AT TIME ZONE 'UTC')::date THEN n.day_rows ELSE 0 END
+  FROM (SELECT CASE WHEN last < first THEN '{}' ELSE int4multirange(int4range(first, last, '[]')) - e.received END AS fresh) s
+  LEFT JOIN store.context x ON x.node_id = e.node_id AND x.epoch = e.epoch AND x.context_no = no
+$$;
+
 -- flags: the CRI's event type in the low byte, 256 replayed, 512 has_sandbox_status, 1024 is_sandbox. Of an event that says how its container ended, the
 -- reason from bit 12 (see store.exit_reason; 0 for no exit), and the exit code from bit 16 with 2048 if it is known.
 CREATE TABLE store.container_event (

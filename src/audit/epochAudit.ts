@@ -2,6 +2,7 @@
  * The audit of one epoch: runs the agent's comparison over what is stored, in several readings, and says where what they all make
  * differs from what is stored.
  */
+import { invariant } from '../platform/invariant.ts';
 import type { ListedItem } from '../protocol/observation.ts';
 import { type Mono, millis, mono, shift } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
@@ -69,7 +70,7 @@ class EpochAudit {
     this.#now = epoch.start;
     this.#clock = epoch.clock;
     const [runtime] = epoch.runtimes;
-    if (runtime === undefined) throw new Error('an epoch without a runtime');
+    invariant(runtime, 'an epoch has a runtime');
     this.#readings = ASSUMPTIONS.map(
       (assumptions) => new Reading(assumptions, epoch.settings, runtime.profile, this.#statuses),
     );

@@ -2,15 +2,20 @@
  * The rows that Postgres returns of an epoch, and the records that they stand for.
  */
 
-import {
-  type ContainerIdentity,
-  type FindingKind,
-  LIST_FIELDS,
-  PLEG_STATES,
-  type PlegState,
-} from '../protocol/record.ts';
+import { type ContainerIdentity, LIST_FIELDS, PLEG_STATES, type PlegState } from '../protocol/record.ts';
 import { type Mono, mono } from '../protocol/units.ts';
 import { unpackLists } from '../store/listTimes.ts';
+import type { RowOf } from '../store/statement.ts';
+import type {
+  readChanges,
+  readEvents,
+  readFindings,
+  readGaps,
+  readIdentities,
+  readInitial,
+  readMinutes,
+  readSessions,
+} from './statements.ts';
 import type {
   GapRecord,
   StoredChange,
@@ -23,61 +28,11 @@ import type {
 import type { StreamRecords } from './streamRecords.ts';
 
 /** A row about an id: the identity is stored once for each day. */
-export type KeyedRow = { key: string; day: string };
-export type IdentityRow = KeyedRow & {
-  id: string;
-  sandbox: string | null;
-  attempt: number | null;
-  pod_uid: string | null;
-  pod_namespace: string | null;
-  pod_name: string | null;
-  container_name: string | null;
-};
-export type EventRow = KeyedRow & { seq: number; received: number; created_ns: string; flags: number };
-export type ChangeRow = KeyedRow & { seq: number; window_from: number; window_to: number; states: number };
-export type MinuteRow = {
-  seq: number;
-  ended: number;
-  span: number;
-  wall: number;
-  lists: Buffer;
-  relists: number;
-};
-export type FindingRow = {
-  seq: number;
-  finding_id: string;
-  at: number;
-  kind: FindingKind;
-  event_type: string | null;
-  cause: string;
-  container_id: string | null;
-  window_from: number | null;
-  window_to: number | null;
-  resolved: number | null;
-  proof: Record<string, unknown>;
-};
-export type SessionRow = {
-  session_no: number;
-  opened: number;
-  armed: number | null;
-  closed: number | null;
-  events: number;
-  replayed: number;
-  first_event: number | null;
-  stored_events: number;
-  stored_replayed: number;
-  first_live_ns: string | null;
-};
-export type GapRow = {
-  gap_id: string;
-  scope: string;
-  cause: string;
-  from_at: number;
-  to_at: number | null;
-  event_inside: number | null;
-};
+export type KeyedRow = Pick<IdentityRow, 'key' | 'day'>;
+export type IdentityRow = RowOf<typeof readIdentities>;
+type ListedRow = RowOf<typeof readInitial>;
 
-export const eventOf = (row: EventRow, whose: IdentityRow | undefined): StoredEvent => ({
+export const eventOf = (row: RowOf<typeof readEvents>, whose: IdentityRow | undefined): StoredEvent => ({
   seq: row.seq,
   received: mono(row.received),
   id: whose?.id ?? row.key,
@@ -88,7 +43,7 @@ export const eventOf = (row: EventRow, whose: IdentityRow | undefined): StoredEv
   hasSandboxStatus: (row.flags & 512) !== 0,
 });
 
-export const changeOf = (row: ChangeRow, whose: IdentityRow | undefined): StoredChange => ({
+export const changeOf = (row: RowOf<typeof readChanges>, whose: IdentityRow | undefined): StoredChange => ({
   seq: row.seq,
   from: mono(row.window_from),
   to: mono(row.window_to),
@@ -99,14 +54,21 @@ export const changeOf = (row: ChangeRow, whose: IdentityRow | undefined): Stored
 
 /** What a list showed before the first change that is read. */
 export const initialOf = (
-  row: ChangeRow,
+  row: ListedRow,
   whose: IdentityRow | undefined,
 ): StoredEpoch['initial'][number] => ({
   identity: listedIdentity(row, whose),
   state: stateOf(row.states & 15),
 });
 
-export function minuteOf({ seq, ended, span, wall, lists, relists }: MinuteRow): StoredMinute {
+export function minuteOf({
+  seq,
+  ended,
+  span,
+  wall,
+  lists,
+  relists,
+}: RowOf<typeof readMinutes>): StoredMinute {
   const from = mono(ended - span);
   const stored = relistsOf(unpackLists(lists), from);
   return {
@@ -120,7 +82,7 @@ export function minuteOf({ seq, ended, span, wall, lists, relists }: MinuteRow):
 }
 
 /** `announcedToOther`: when another epoch received the event. */
-export const findingOf = (row: FindingRow, announcedToOther: Mono | null): StoredFinding => ({
+export const findingOf = (row: RowOf<typeof readFindings>, announcedToOther: Mono | null): StoredFinding => ({
   resolved: monoOrNull(row.resolved),
   announcedToOther,
   seq: row.seq,
@@ -135,7 +97,7 @@ export const findingOf = (row: FindingRow, announcedToOther: Mono | null): Store
   proof: row.proof,
 });
 
-export const sessionOf = (row: SessionRow): StreamRecords['sessions'][number] => ({
+export const sessionOf = (row: RowOf<typeof readSessions>): StreamRecords['sessions'][number] => ({
   no: row.session_no,
   opened: mono(row.opened),
   armed: monoOrNull(row.armed),
@@ -148,7 +110,7 @@ export const sessionOf = (row: SessionRow): StreamRecords['sessions'][number] =>
   firstLiveNs: row.first_live_ns === null ? null : BigInt(row.first_live_ns),
 });
 
-export const gapOf = (row: GapRow): GapRecord => ({
+export const gapOf = (row: RowOf<typeof readGaps>): GapRecord => ({
   gapId: row.gap_id,
   cause: row.cause,
   from: mono(row.from_at),
@@ -182,7 +144,7 @@ function identityOf(whose: IdentityRow | undefined, isSandbox: boolean): Contain
 }
 
 /** A list always says what it lists. */
-function listedIdentity({ key, day, states }: ChangeRow, whose: IdentityRow | undefined): ContainerIdentity {
+function listedIdentity({ key, day, states }: ListedRow, whose: IdentityRow | undefined): ContainerIdentity {
   return listed(whose ?? { ...UNNAMED, id: key, key, day }, (states & 256) !== 0);
 }
 

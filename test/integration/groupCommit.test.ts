@@ -4,12 +4,14 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { Client } from 'pg';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { INGEST_INTERVALS } from '../../src/controller/config.ts';
 import { JOBS_AT_ONCE } from '../../src/controller/ingest/queueWorker.ts';
 import { defaultsOf } from '../../src/platform/settings.ts';
 import { queueOf } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
+import type { SqlRunner } from '../../src/store/runner.ts';
+import type { Statement } from '../../src/store/statement.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { createCommitter } from '../support/committed.ts';
 import { IngestBed } from '../support/ingestBed.ts';
@@ -102,15 +104,10 @@ needs('postgres', 'redis-server')('batches that wait', () => {
       .filter(({ node }) => queueOf(node, QUEUES) === 0)
       .slice(0, JOBS_AT_ONCE);
     // Time stands still: no group is ever due because of it but the first.
-    vi.useFakeTimers({ toFake: ['performance'] });
-    try {
-      const commit = await createCommitter(bed.store);
-      for (const seq of [1, 2, 3]) {
-        const outcomes = await commit(agents.map((one) => one.batch(seq, events(seq, 1))));
-        expect(outcomes).toEqual(agents.map(() => 'committed'));
-      }
-    } finally {
-      vi.useRealTimers();
+    const commit = await createCommitter(bed.store, bed.store, () => 0);
+    for (const seq of [1, 2, 3]) {
+      const outcomes = await commit(agents.map((one) => one.batch(seq, events(seq, 1))));
+      expect(outcomes).toEqual(agents.map(() => 'committed'));
     }
   });
 
@@ -167,14 +164,15 @@ needs('postgres', 'redis-server')('batches that wait', () => {
       transaction: (work) =>
         bed.store.transaction((runner) =>
           work({
-            async run(statement, values) {
+            ...runner,
+            run: (async <R>(statement: Statement<R>, values?: readonly unknown[]) => {
               if (statement.name === 'lock_epoch' && values?.[1] !== known.node) {
                 begun += 1;
                 if (begun === 2) two.resolve();
                 await free.promise;
               }
               return runner.run(statement, values);
-            },
+            }) as SqlRunner['run'],
           }),
         ),
     });

@@ -51,6 +51,7 @@ export async function commitTo(
 export async function createCommitter(
   store: Store,
   transactions: Pick<Store, 'transaction'> = store,
+  now: () => number = () => performance.now(),
 ): Promise<(batches: readonly Batch[]) => Promise<string[]>> {
   const settings = await store.readSettings();
   const committer = new BatchCommitter({
@@ -59,6 +60,7 @@ export async function createCommitter(
     settings: () => settings,
     partitions: createPartitionCache(),
     connections: 4,
+    now,
     log: { warn: () => undefined, error: () => undefined },
   });
   return async (batches) => {

@@ -6,7 +6,7 @@ import { messageOf } from '../../platform/errors.ts';
 import { type EnrolmentJob, enrolmentId } from '../../protocol/enrolment.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
-import { runScriptsByDigest } from './scriptsByDigest.ts';
+import { isUnknownScript, runScriptsByDigest } from '../../redis/scripts.ts';
 import type { SealedBatch } from './sealedBatch.ts';
 
 const JOB_OPTIONS: JobsOptions = {
@@ -72,7 +72,7 @@ export class BatchQueue {
     try {
       await queue.add(name, data, { ...JOB_OPTIONS, jobId });
     } catch (error) {
-      if (!messageOf(error).startsWith('NOSCRIPT')) throw error;
+      if (!isUnknownScript(error)) throw error;
       throw new Error('no controller has loaded the script that adds batches yet', { cause: error });
     }
   }

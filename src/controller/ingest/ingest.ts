@@ -5,6 +5,7 @@
  */
 
 import { once } from 'node:events';
+import { and, eq, gt, sql } from 'drizzle-orm';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
@@ -13,6 +14,10 @@ import { ThrottledLog } from '../../platform/throttledLog.ts';
 import { queueNumber, queueOf } from '../../protocol/redisKeys.ts';
 import type { RedisSettings } from '../../redis/access.ts';
 import { connectRedis, type RedisClient } from '../../redis/client.ts';
+import { typed } from '../../store/expressions.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { int8 } from '../../store/schema/columns.ts';
+import { node } from '../../store/schema/tables.ts';
 import { MAX_CONNECTIONS, type Store, type StoreSettings } from '../../store/store.ts';
 import { INGEST_INTERVALS, type IngestIntervals } from '../config.ts';
 import { type AttributionOptions, startKeys } from '../keys/startKeys.ts';
@@ -27,7 +32,6 @@ import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
 import { sweepQueues } from './queueSweep.ts';
 import { type JobHandler, type QueueDepth, type QueueWorker, startQueueWorker } from './queueWorker.ts';
 import { storeRejection } from './rejections.ts';
-import countActiveNodes from './sql/countActiveNodes.sql';
 
 export interface IngestOptions extends RedisSettings {
   readonly store: Store;
@@ -41,6 +45,8 @@ export interface IngestOptions extends RedisSettings {
   readonly databaseMaxConnections?: number;
   /** How many rows of one node are stored in a day. Default: the setting's. */
   readonly nodeRowsPerDay?: number;
+  /** A monotonic clock, in milliseconds. Default: the machine's. */
+  readonly now?: () => number;
   /** Called when the database was migrated to a schema that this program cannot use. */
   readonly onIncompatible?: (error: PlegwatchError) => void;
 }
@@ -62,7 +68,7 @@ const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const { store, cluster, log, metrics, watches, attribution, onIncompatible } = options;
-  const { intervals = defaultsOf(INGEST_INTERVALS) } = options;
+  const { intervals = defaultsOf(INGEST_INTERVALS), now = () => performance.now() } = options;
   const { intervalRedisRetry: maxRetry } = intervals;
   const clusterId = await store.ensureCluster(cluster);
   let settings: StoreSettings = await store.readSettings();
@@ -81,7 +87,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const onReady = () => void setUp();
   const redis = connectRedis(options, { maxRetry, onError, onReady });
   await waitUntilReady(redis, log);
-  const progress = createQueueProgress();
+  const progress = createQueueProgress(now);
   // The queues wait for the keys: nothing is acknowledged without them.
   const { stop: stopKeys, ...keys } = await startKeys({
     ...attribution,
@@ -107,6 +113,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     ...(options.nodeRowsPerDay === undefined ? {} : { nodeRowsPerDay: options.nodeRowsPerDay }),
     intervals,
     connections: options.databaseMaxConnections ?? MAX_CONNECTIONS,
+    now,
     ...keys,
     redis,
     metrics,
@@ -143,7 +150,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       try {
         await store.checkSchema();
         settings = await store.readSettings();
-        nodes = await readActiveNodes(store, clusterId);
+        nodes = await countActiveNodes(store, clusterId);
       } catch (error) {
         if (error instanceof PlegwatchError && error.code === 'MIGRATION_MISMATCH') onIncompatible?.(error);
         log.warn({ error: messageOf(error) }, 'settings could not be read; the last ones apply');
@@ -182,7 +189,8 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       // Another controller may work on queues that this one does not know of yet.
       startWorkers((await store.readSettings()).maxQueues);
       const queues = workers.length;
-      if (redis.status === 'ready') await sweepQueues({ redis, cluster, queues, report: repaired, signal });
+      if (redis.status === 'ready')
+        await sweepQueues({ redis, cluster, queues, report: repaired, now, signal });
       return intervals.intervalSweep / 1000;
     },
     onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'queues could not be swept'),
@@ -236,7 +244,14 @@ function countAll(
   );
 }
 
-async function readActiveNodes(store: Store, clusterId: number): Promise<number> {
-  const { rows } = await store.run<{ nodes: number }>({ text: countActiveNodes }, [clusterId]);
-  return rows[0]?.nodes ?? 0;
+/** How many nodes reported within the last hour. */
+async function countActiveNodes(store: SqlRunner, clusterId: number): Promise<number> {
+  const isActive = gt(node.last_seen, sql`now() - interval '1 hour'`);
+  const [counted] = await store.query((db) =>
+    db
+      .select({ nodes: typed(int8, sql`count(*)`) })
+      .from(node)
+      .where(and(eq(node.cluster_id, clusterId), isActive)),
+  );
+  return counted?.nodes ?? 0;
 }

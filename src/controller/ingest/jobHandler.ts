@@ -23,6 +23,7 @@ import { decodeBatch, type Envelope, MAX_BATCH_BYTES, type RefusedBatch } from '
 import { enrolmentIn } from '../../protocol/enrolment.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { Store } from '../../store/store.ts';
 import type { IngestIntervals } from '../config.ts';
 import type { Attribution, AttributionRefusal } from '../keys/attribution.ts';
@@ -36,7 +37,7 @@ import { inputText, type Rejection, storeRejection } from './rejections.ts';
 import { publishReply, ReplyError } from './replies.ts';
 
 export interface JobHandlerOptions extends CommitContext {
-  readonly store: Pick<Store, 'run' | 'transaction'>;
+  readonly store: SqlRunner & Pick<Store, 'transaction'>;
   readonly cluster: string;
   readonly attribution: Attribution;
   readonly intervals: IngestIntervals;
@@ -47,6 +48,8 @@ export interface JobHandlerOptions extends CommitContext {
   readonly enroller: Pick<Enroller, 'accept'> | null;
   /** How many connections the pool of the store has. */
   readonly connections: number;
+  /** A monotonic clock, in milliseconds. */
+  readonly now: () => number;
   readonly metrics: ControllerMetrics;
   readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
   /** Aborted when the controller stops: no more waiting. */
@@ -107,11 +110,11 @@ export async function recordRepairs(
 }
 
 async function retry(
-  { log, intervals, partitions, signal }: JobHandlerOptions,
+  { log, intervals, now, partitions, signal }: JobHandlerOptions,
   queue: number,
   work: () => Promise<void>,
 ): Promise<JobOutcome> {
-  const deadline = performance.now() + intervals.intervalStoreWait / 1000;
+  const deadline = now() + intervals.intervalStoreWait / 1000;
   const backoff = new Backoff(BACKOFF);
   for (;;) {
     try {
@@ -129,7 +132,7 @@ async function retry(
         return { done: false, delayMs: intervals.intervalFaultDelay / 1000 };
       }
       log.warn({ queue, error }, 'waiting to store a batch');
-      if (signal.aborted || performance.now() > deadline) {
+      if (signal.aborted || now() > deadline) {
         return { done: false, delayMs: intervals.intervalJobDelay / 1000 };
       }
       await sleep(backoff.next(), signal);
@@ -153,8 +156,8 @@ async function handleInput(
   options: JobHandlerOptions,
   { queue, data, committer, release }: Input,
 ): Promise<void> {
-  const { cluster, attribution, metrics } = options;
-  const started = performance.now();
+  const { cluster, attribution, metrics, now } = options;
+  const started = now();
   if (data instanceof NotJson) {
     const error = 'the data of the job is not JSON';
     return reject(options, { queue, reason: 'not_json', error, claimedNode: '', input: data.raw });
@@ -185,7 +188,7 @@ async function handleInput(
   const outcome = await committer.commit(queue, { envelope, isSigned });
   if (outcome.kind === 'busy') throw new NodeBusy(`node ${node} is locked`);
   if (outcome.kind === 'committed') {
-    metrics.batchSeconds.observe((performance.now() - started) / 1000);
+    metrics.batchSeconds.observe((now() - started) / 1000);
     return published(options, envelope, outcome);
   }
   const { error } = outcome;

@@ -17,6 +17,13 @@ export function* seqsOf(ranges: readonly SeqRange[]): Generator<number> {
 export const countSeqs = (ranges: readonly SeqRange[]): number =>
   ranges.reduce((sum, { from, to }) => sum + to - from + 1, 0);
 
+/** The seqs of an int4multirange. */
+export const seqsIn = (multirange: string): SeqRange[] =>
+  Array.from(multirange.matchAll(/\[(\d+),(\d+)\)/g), ([, from, end]) => ({
+    from: Number(from),
+    to: Number(end) - 1,
+  }));
+
 /** The literal of an int4multirange of exactly these seqs, which may come in any order and more than once. */
 export function multirange(seqs: Iterable<number>): string {
   const ranges: { from: number; to: number }[] = [];
