@@ -10,6 +10,9 @@ export function typed<S extends Source>(source: S, expression: SQL): SQL<ValueOf
   return expression.mapWith(fieldOf(source).read);
 }
 
+/** The database's clock. */
+export const now: SQL = sql`now()`;
+
 /** Whether the column is one of these; undefined, which is no condition, for null. One parameter, however many there are. */
 export function oneOf(column: AnyPgColumn, values: readonly unknown[] | null): SQL | undefined {
   return values === null ? undefined : sql`${column} = ANY (${sql.param(values)})`;

@@ -5,10 +5,12 @@
  * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time.
  */
 import { type KubeClient, pagesOf } from '../../kube/client.ts';
-import { PLEG_REPORTS } from '../../kube/object.ts';
+import { type KubeObject, PLEG_REPORTS } from '../../kube/object.ts';
 import { isSameLabels, type KubeNode, type Labels, labelsOf } from '../../kube/projection.ts';
 import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import type { ReportQueue } from './queue.ts';
+import { REPORT_API, type ReportStatus } from './status.ts';
+import { withoutEmpty } from './text.ts';
 
 interface ExistingReport {
   readonly uid: string;
@@ -18,7 +20,7 @@ interface ExistingReport {
 }
 
 export interface NodeReportsOptions {
-  readonly kube: Pick<KubeClient, 'list' | 'delete'>;
+  readonly kube: Pick<KubeClient, 'list' | 'delete' | 'apply' | 'applyStatus'>;
   readonly nodes: Pick<NodeWatch, 'get' | 'names'>;
   /** The keys of the labels that reports have from their Nodes. */
   readonly labelKeys: readonly string[];
@@ -48,14 +50,14 @@ export class NodeReports {
     const nodes = [...this.#options.nodes.names()];
     await queue.markOthersDeleted(nodes);
     await this.#record(queue, nodes);
-    for (const name of [...this.#reports.keys()]) await this.deleteOrphan(name, signal);
+    for (const name of [...this.#reports.keys()]) await this.#deleteOrphan(name, signal);
   }
 
   /** Handles the Nodes of {@link noteChange}. What fails here is left to {@link reconcileAll}. */
   async reconcileChanged(queue: ReportQueue, signal: AbortSignal): Promise<void> {
     const names = [...this.#changedNodes];
     this.#changedNodes.clear();
-    for (const name of names) await this.deleteOrphan(name, signal);
+    for (const name of names) await this.#deleteOrphan(name, signal);
     await queue.markDeleted(names.filter((name) => this.#options.nodes.get(name) === undefined));
     await this.#record(queue, names);
   }
@@ -66,12 +68,21 @@ export class NodeReports {
     return report?.nodeUid === node.uid && isSameLabels(report.labels, node.labels);
   }
 
-  noteWrite(name: string, uid: string, node: KubeNode): void {
+  /** Writes the report of a Node, in place of that of an earlier Node of this name. Returns when it was created. Throws as {@link putReport}. */
+  async write(
+    name: string,
+    node: KubeNode,
+    status: ReportStatus,
+    signal: AbortSignal,
+  ): Promise<string | null> {
+    await this.#deleteOrphan(name, signal);
+    const { uid, creationTimestamp } = await putReport(this.#options.kube, name, node, status, signal);
     this.#reports.set(name, { uid, nodeUid: node.uid, labels: node.labels });
+    return creationTimestamp;
   }
 
   /** Deletes the report of this name unless it belongs to the present Node. */
-  async deleteOrphan(name: string, signal: AbortSignal): Promise<void> {
+  async #deleteOrphan(name: string, signal: AbortSignal): Promise<void> {
     const { kube, nodes, onDeleted } = this.#options;
     const report = this.#reports.get(name);
     if (report === undefined || report.nodeUid === nodes.get(name)?.uid) return;
@@ -109,4 +120,32 @@ export class NodeReports {
     }
     return reports;
   }
+}
+
+/**
+ * Writes a report: first the object, owned by its Node, then the status at the resourceVersion of the object.
+ * Throws KubeStatusError 409 if the object changes or is replaced in between.
+ */
+export async function putReport(
+  kube: Pick<KubeClient, 'apply' | 'applyStatus'>,
+  name: string,
+  node: KubeNode,
+  status: ReportStatus,
+  signal: AbortSignal,
+): Promise<KubeObject['metadata']> {
+  // Without controller and blockOwnerDeletion: the Node can be deleted at any time, and the report with it.
+  const owner = { apiVersion: 'v1', kind: 'Node', name, uid: node.uid };
+  const object = await kube.apply(
+    PLEG_REPORTS,
+    { ...REPORT_API, metadata: { name, ownerReferences: [owner], labels: node.labels } },
+    signal,
+  );
+  const { resourceVersion } = object.metadata;
+  // The API server makes null of an object that loses its last field, and rejects the report for it.
+  await kube.applyStatus(
+    PLEG_REPORTS,
+    { ...REPORT_API, metadata: { name, resourceVersion }, status: withoutEmpty(status) },
+    signal,
+  );
+  return object.metadata;
 }
