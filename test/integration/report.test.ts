@@ -12,6 +12,7 @@ import {
   type ReportWriterOptions,
   startReportWriter,
 } from '../../src/controller/reports/writer.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
 import { type KubeObject, NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
@@ -606,6 +607,45 @@ needs(
       await reportOf(name, ({ status }) => status.missed?.last24h === 1);
     }
     await waitFor('the writer is ready', () => writer.health() === null);
+  });
+
+  test('an outage of Postgres does not make it list all reports again, and it does afterwards what changed meanwhile', async () => {
+    let isAway = true;
+    let refusals = 0;
+    let lists = 0;
+    const refuse = () => {
+      refusals += 1;
+      return Promise.reject(new Error('Connection terminated'));
+    };
+    const store: ReportWriterOptions['store'] = {
+      ensureCluster: controllerStore.ensureCluster,
+      query: (build) => (isAway ? refuse() : controllerStore.query(build)),
+      run: (<R>(statement: Statement<R>, values?: readonly unknown[]) =>
+        isAway ? refuse() : controllerStore.run(statement, values)) as Store['run'],
+    };
+    const kube: KubeClient = {
+      ...bed.controller,
+      list(resource, ...options) {
+        if (resource === PLEG_REPORTS) lists += 1;
+        return bed.controller.list(resource, ...options);
+      },
+    };
+    const someRefusals = (): Promise<unknown> => {
+      const before = refusals;
+      return waitFor('some passes fail', () => refusals > before + 4);
+    };
+    await bed.admin.apply(NODES, nodeObject('outlasts'));
+    start({ listMs: 3_600_000 }, [], { store, kube });
+    await someRefusals();
+    isAway = false;
+    await reportOf('outlasts', () => true);
+    isAway = true;
+    await bed.admin.delete(NODES, 'outlasts');
+    await someRefusals();
+    isAway = false;
+    await waitFor('its row is deleted', async () => (await nodeRows('outlasts')).length === 0);
+    expect(await bed.admin.get(PLEG_REPORTS, 'outlasts')).toBeUndefined();
+    expect(lists).toBe(1);
   });
 
   test('names verb and resource of a missing permission', async () => {

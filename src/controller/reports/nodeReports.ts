@@ -2,7 +2,8 @@
  * The reports in Kubernetes, each with the UID of the Node that it belongs to and the labels that it has from it. Deletes the reports of
  * deleted and replaced Nodes, and queues a report for every Node without one or with other labels.
  *
- * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time.
+ * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time. What fails is
+ * done later, with the same list.
  */
 import { type KubeClient, pagesOf } from '../../kube/client.ts';
 import { type KubeObject, PLEG_REPORTS } from '../../kube/object.ts';
@@ -34,6 +35,8 @@ export class NodeReports {
   readonly #options: NodeReportsOptions;
   readonly #changedNodes = new Set<string>();
   #reports = new Map<string, ExistingReport>();
+  /** Whether the list has been compared with all Nodes. */
+  #isCompared = false;
 
   constructor(options: NodeReportsOptions) {
     this.#options = options;
@@ -44,19 +47,34 @@ export class NodeReports {
     this.#changedNodes.add(name);
   }
 
-  /** Lists all reports, and compares them with all Nodes. */
-  async reconcileAll(queue: ReportQueue, signal: AbortSignal): Promise<void> {
+  /** Lists all reports; the next {@link reconcile} compares them with all Nodes. */
+  async list(signal: AbortSignal): Promise<void> {
     this.#reports = await this.#list(signal);
+    this.#isCompared = false;
+  }
+
+  /** Handles the Nodes of {@link noteChange}, after a new list all. */
+  async reconcile(queue: ReportQueue, signal: AbortSignal): Promise<void> {
+    if (!this.#isCompared) await this.#reconcileAll(queue, signal);
+    this.#isCompared = true;
+    const names = [...this.#changedNodes];
+    this.#changedNodes.clear();
+    try {
+      await this.#reconcileChanged(names, queue, signal);
+    } catch (error) {
+      for (const name of names) this.#changedNodes.add(name);
+      throw error;
+    }
+  }
+
+  async #reconcileAll(queue: ReportQueue, signal: AbortSignal): Promise<void> {
     const nodes = [...this.#options.nodes.names()];
     await queue.markOthersDeleted(nodes);
     await this.#record(queue, nodes);
     for (const name of [...this.#reports.keys()]) await this.#deleteOrphan(name, signal);
   }
 
-  /** Handles the Nodes of {@link noteChange}. What fails here is left to {@link reconcileAll}. */
-  async reconcileChanged(queue: ReportQueue, signal: AbortSignal): Promise<void> {
-    const names = [...this.#changedNodes];
-    this.#changedNodes.clear();
+  async #reconcileChanged(names: readonly string[], queue: ReportQueue, signal: AbortSignal): Promise<void> {
     for (const name of names) await this.#deleteOrphan(name, signal);
     await queue.markDeleted(names.filter((name) => this.#options.nodes.get(name) === undefined));
     await this.#record(queue, names);

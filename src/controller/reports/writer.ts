@@ -13,7 +13,7 @@
  */
 
 import type { KubeClient } from '../../kube/client.ts';
-import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
+import { isOfKube, KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
 import type { KubeNode } from '../../kube/projection.ts';
 import type { BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
@@ -198,8 +198,8 @@ export class ReportWriter {
 
   #failed(error: unknown, waitMs: number): void {
     this.#error = messageOf(error);
-    // Others may have deleted reports meanwhile.
-    this.#listedAt = NEVER;
+    // Others may have deleted reports while the API server failed.
+    if (isOfKube(error)) this.#listedAt = NEVER;
     this.#options.log.warn({ ...errorFields(error), waitMs }, 'writing reports failed, retrying');
   }
 
@@ -211,10 +211,10 @@ export class ReportWriter {
     this.#queue ??= new ReportQueue(store, await store.ensureCluster(cluster));
     const queue = this.#queue;
     if (this.#msSince(this.#listedAt) >= this.#pace.listMs) {
-      await this.#reports.reconcileAll(queue, signal);
+      await this.#reports.list(signal);
       this.#listedAt = this.#clock();
     }
-    await this.#reports.reconcileChanged(queue, signal);
+    await this.#reports.reconcile(queue, signal);
     if (this.#msSince(this.#staleCheckedAt) >= this.#pace.staleCheckMs && this.#knowsSilence()) {
       await queue.enqueueStale(this.#options.silentAfterMs ?? SILENT_AFTER_MS);
       this.#staleCheckedAt = this.#clock();
