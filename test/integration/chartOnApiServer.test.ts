@@ -11,7 +11,7 @@ import { type LocalApiServer, startApiServer } from '../../devtools/localService
 import { where } from '../../devtools/localServices/where.ts';
 import { startElection } from '../../src/controller/leader/election.ts';
 import { LEASE_TIMES } from '../../src/controller/leader/lease.ts';
-import { putReport } from '../../src/controller/reports/put.ts';
+import { putReport } from '../../src/controller/reports/nodeReports.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { leasesOf, NODES, PLEG_REPORTS } from '../../src/kube/object.ts';

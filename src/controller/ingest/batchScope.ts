@@ -21,6 +21,8 @@ export interface BatchScope {
   readonly identities: ReadonlyMap<string, ContainerIdentity>;
   /** The key of a container id, computed once per batch. */
   readonly keyOf: (id: string) => ContainerKey;
+  /** An event of the epoch that arrives later than this after its transition counts as late. In microseconds. */
+  readonly lateAfter: number;
 }
 
 /** The times of a batch in microseconds, for those who compare them with other clocks. */
@@ -57,6 +59,7 @@ export function scopeOf(
     epochStart: started_us,
     identities: new Map(readObjects(envelope).map((object) => [object.id, object])),
     keyOf: containerKeys(),
+    lateAfter: envelope.context.settings.lateAfter,
   };
 }
 

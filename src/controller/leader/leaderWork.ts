@@ -1,6 +1,6 @@
 /*
- * What only the leader does: it writes reports and Events, records node conditions and the labels of Nodes, measures status lags, counts the
- * nodes, and reads the figures of the metrics.
+ * What only the leader does: it writes reports and Events, records node conditions and the labels of Nodes, measures status lags, and
+ * reads the figures of the metrics.
  */
 
 import type { KubeClient } from '../../kube/client.ts';
@@ -16,10 +16,9 @@ import { startNodeInfoRecorder } from '../nodes/infoRecorder.ts';
 import { startNodeWatch } from '../nodes/nodeWatch.ts';
 import { PLEG_HISTORY } from '../nodes/plegHistory.ts';
 import { READY_HISTORY } from '../nodes/readyHistory.ts';
-import { startNodeCounts } from '../reports/nodeCounts.ts';
 import { type ReportWriter, startReportWriter } from '../reports/writer.ts';
-import { WATCH_KINDS } from '../statusLag/metrics.ts';
 import { PodPoller } from '../statusLag/podPoller.ts';
+import { WATCH_KINDS } from '../statusLag/watchLimits.ts';
 
 export interface LeaderWorkOptions {
   readonly config: ControllerConfig;
@@ -72,13 +71,6 @@ export function startLeaderWork({
     log,
     onResult: (result) => metrics.nodeEvents.inc({ result }),
   });
-  const nodeCounts = startNodeCounts({
-    store,
-    cluster,
-    silentAfterMs,
-    log,
-    onCounted: (counts) => metrics.setNodeCounts(counts),
-  });
   const podPoller =
     config.statusLag === 'on'
       ? new PodPoller({
@@ -89,32 +81,27 @@ export function startLeaderWork({
           log,
           metrics: {
             read: (result) => metrics.statusLagReads.inc({ result }),
-            watches: ({ overdue, samples }) => {
-              metrics.statusLagWatches.set({ kind: 'overdue' }, overdue);
-              metrics.statusLagWatches.set({ kind: 'sample' }, samples);
+            watches: (counts) => {
+              for (const kind of WATCH_KINDS) metrics.statusLagWatches.set({ kind }, counts[kind]);
             },
             shed: (kind, count) => metrics.statusLagShed.inc({ kind }, count),
           },
         })
       : null;
-  const figures = startFigures({ store, cluster, log, onRead: (read) => metrics.setFigures(read, true) });
+  const figures = startFigures({
+    store,
+    cluster,
+    silentAfterMs,
+    log,
+    onRead: (read) => metrics.setFigures(read, true),
+  });
   metrics.leader.set(1);
   return {
     reportWriter,
     async stop() {
-      const parts = [
-        recorder,
-        readyRecorder,
-        infoRecorder,
-        reportWriter,
-        eventWriter,
-        nodeCounts,
-        figures,
-        nodes,
-      ];
+      const parts = [recorder, readyRecorder, infoRecorder, reportWriter, eventWriter, figures, nodes];
       await Promise.all([...parts.map((part) => part.stop()), podPoller?.stop()]);
       metrics.leader.set(0);
-      metrics.setNodeCounts(null);
       metrics.setFigures(null, false);
       for (const kind of WATCH_KINDS) metrics.statusLagWatches.set({ kind }, 0);
     },

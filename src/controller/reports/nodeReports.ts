@@ -2,13 +2,16 @@
  * The reports in Kubernetes, each with the UID of the Node that it belongs to and the labels that it has from it. Deletes the reports of
  * deleted and replaced Nodes, and queues a report for every Node without one or with other labels.
  *
- * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time.
+ * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time. What fails is
+ * done later, with the same list.
  */
 import { type KubeClient, pagesOf } from '../../kube/client.ts';
-import { PLEG_REPORTS } from '../../kube/object.ts';
+import { type KubeObject, PLEG_REPORTS } from '../../kube/object.ts';
 import { isSameLabels, type KubeNode, type Labels, labelsOf } from '../../kube/projection.ts';
 import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import type { ReportQueue } from './queue.ts';
+import { REPORT_API, type ReportStatus } from './status.ts';
+import { withoutEmpty } from './text.ts';
 
 interface ExistingReport {
   readonly uid: string;
@@ -18,7 +21,7 @@ interface ExistingReport {
 }
 
 export interface NodeReportsOptions {
-  readonly kube: Pick<KubeClient, 'list' | 'delete'>;
+  readonly kube: Pick<KubeClient, 'list' | 'delete' | 'apply' | 'applyStatus'>;
   readonly nodes: Pick<NodeWatch, 'get' | 'names'>;
   /** The keys of the labels that reports have from their Nodes. */
   readonly labelKeys: readonly string[];
@@ -32,6 +35,8 @@ export class NodeReports {
   readonly #options: NodeReportsOptions;
   readonly #changedNodes = new Set<string>();
   #reports = new Map<string, ExistingReport>();
+  /** Whether the list has been compared with all Nodes. */
+  #isCompared = false;
 
   constructor(options: NodeReportsOptions) {
     this.#options = options;
@@ -42,20 +47,35 @@ export class NodeReports {
     this.#changedNodes.add(name);
   }
 
-  /** Lists all reports, and compares them with all Nodes. */
-  async reconcileAll(queue: ReportQueue, signal: AbortSignal): Promise<void> {
+  /** Lists all reports; the next {@link reconcile} compares them with all Nodes. */
+  async list(signal: AbortSignal): Promise<void> {
     this.#reports = await this.#list(signal);
+    this.#isCompared = false;
+  }
+
+  /** Handles the Nodes of {@link noteChange}, after a new list all. */
+  async reconcile(queue: ReportQueue, signal: AbortSignal): Promise<void> {
+    if (!this.#isCompared) await this.#reconcileAll(queue, signal);
+    this.#isCompared = true;
+    const names = [...this.#changedNodes];
+    this.#changedNodes.clear();
+    try {
+      await this.#reconcileChanged(names, queue, signal);
+    } catch (error) {
+      for (const name of names) this.#changedNodes.add(name);
+      throw error;
+    }
+  }
+
+  async #reconcileAll(queue: ReportQueue, signal: AbortSignal): Promise<void> {
     const nodes = [...this.#options.nodes.names()];
     await queue.markOthersDeleted(nodes);
     await this.#record(queue, nodes);
-    for (const name of [...this.#reports.keys()]) await this.deleteOrphan(name, signal);
+    for (const name of [...this.#reports.keys()]) await this.#deleteOrphan(name, signal);
   }
 
-  /** Handles the Nodes of {@link noteChange}. What fails here is left to {@link reconcileAll}. */
-  async reconcileChanged(queue: ReportQueue, signal: AbortSignal): Promise<void> {
-    const names = [...this.#changedNodes];
-    this.#changedNodes.clear();
-    for (const name of names) await this.deleteOrphan(name, signal);
+  async #reconcileChanged(names: readonly string[], queue: ReportQueue, signal: AbortSignal): Promise<void> {
+    for (const name of names) await this.#deleteOrphan(name, signal);
     await queue.markDeleted(names.filter((name) => this.#options.nodes.get(name) === undefined));
     await this.#record(queue, names);
   }
@@ -66,12 +86,21 @@ export class NodeReports {
     return report?.nodeUid === node.uid && isSameLabels(report.labels, node.labels);
   }
 
-  noteWrite(name: string, uid: string, node: KubeNode): void {
+  /** Writes the report of a Node, in place of that of an earlier Node of this name. Returns when it was created. Throws as {@link putReport}. */
+  async write(
+    name: string,
+    node: KubeNode,
+    status: ReportStatus,
+    signal: AbortSignal,
+  ): Promise<string | null> {
+    await this.#deleteOrphan(name, signal);
+    const { uid, creationTimestamp } = await putReport(this.#options.kube, name, node, status, signal);
     this.#reports.set(name, { uid, nodeUid: node.uid, labels: node.labels });
+    return creationTimestamp;
   }
 
   /** Deletes the report of this name unless it belongs to the present Node. */
-  async deleteOrphan(name: string, signal: AbortSignal): Promise<void> {
+  async #deleteOrphan(name: string, signal: AbortSignal): Promise<void> {
     const { kube, nodes, onDeleted } = this.#options;
     const report = this.#reports.get(name);
     if (report === undefined || report.nodeUid === nodes.get(name)?.uid) return;
@@ -109,4 +138,32 @@ export class NodeReports {
     }
     return reports;
   }
+}
+
+/**
+ * Writes a report: first the object, owned by its Node, then the status at the resourceVersion of the object.
+ * Throws KubeStatusError 409 if the object changes or is replaced in between.
+ */
+export async function putReport(
+  kube: Pick<KubeClient, 'apply' | 'applyStatus'>,
+  name: string,
+  node: KubeNode,
+  status: ReportStatus,
+  signal: AbortSignal,
+): Promise<KubeObject['metadata']> {
+  // Without controller and blockOwnerDeletion: the Node can be deleted at any time, and the report with it.
+  const owner = { apiVersion: 'v1', kind: 'Node', name, uid: node.uid };
+  const object = await kube.apply(
+    PLEG_REPORTS,
+    { ...REPORT_API, metadata: { name, ownerReferences: [owner], labels: node.labels } },
+    signal,
+  );
+  const { resourceVersion } = object.metadata;
+  // The API server makes null of an object that loses its last field, and rejects the report for it.
+  await kube.applyStatus(
+    PLEG_REPORTS,
+    { ...REPORT_API, metadata: { name, resourceVersion }, status: withoutEmpty(status) },
+    signal,
+  );
+  return object.metadata;
 }

@@ -2,6 +2,8 @@
  * The status of a PLEGReport, as defined by crds/plegreports.plegwatch.dev.yaml. Times are RFC 3339 in UTC, to the second.
  */
 
+export const REPORT_API = { apiVersion: 'plegwatch.dev/v1alpha1', kind: 'PLEGReport' } as const;
+
 export interface ReportCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';

@@ -23,8 +23,8 @@ export const upperWord = (text: string | null): string | undefined =>
   matching(text, /^[A-Z][A-Z0-9_]{0,62}$/);
 
 /** A time in the format of the API, to the second. One that it cannot express, because a clock was absurd, is the last that it can. */
-export function timestamp(at: Date | string): string {
-  const ms = new Date(at).getTime();
+export function timestamp(at: string): string {
+  const ms = Date.parse(at);
   return `${new Date(ms > 0 && ms < LAST_MS ? ms : LAST_MS).toISOString().slice(0, 19)}Z`;
 }
 
