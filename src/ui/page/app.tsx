@@ -86,7 +86,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
       <header class="frame">
         <a class="brand" href={fragmentOf(home)}>
           <svg viewBox="0 0 16 16" width="18" height="18" aria-hidden="true">
-            <path class="fill-good" d="M1 1h6v6H1zM9 1h6v6H9zM1 9h6v6H1z" />
+            <path class="tone-good" d="M1 1h6v6H1zM9 1h6v6H9zM1 9h6v6H1z" />
             <path class="brand-hole" d="M9.75 9.75h4.5v4.5h-4.5z" />
           </svg>
           plegwatch
@@ -97,7 +97,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
             {link(VERSIONS, 'Versions', place.view === 'versions')}
           </nav>
         ) : (
-          <p class="fresh">
+          <p class="soft">
             recorded at {moment(msOf(record.writtenAt))} UTC by plegwatch {visible(record.version)}
           </p>
         )}

@@ -40,7 +40,7 @@ function Report({ finding }: { readonly finding: FindingAnswer }) {
         {visible(cluster)} <span aria-hidden="true">/</span> <a href={timeline}>{visible(node)}</a>
       </Trail>
       <Heading title={finding.title}>
-        <p class="fresh">
+        <p class="soft">
           {finding.container === null ? '' : `of ${nameOf(finding.container)}, `}
           found at {moment(msOf(finding.detectedAt))} UTC
         </p>
@@ -54,7 +54,7 @@ function Report({ finding }: { readonly finding: FindingAnswer }) {
       <Facts finding={finding} />
       <section class="lag">
         <h2>How far the pod’s published status was behind</h2>
-        <p class={finding.lagAnomalous === true ? 'is-missed' : undefined}>{visible(finding.statusLag)}</p>
+        <p class={finding.lagAnomalous === true ? 'is-bad' : undefined}>{visible(finding.statusLag)}</p>
       </section>
       {evidence.map((section) => (
         <Evidence key={section.title} section={section} />

@@ -97,7 +97,7 @@ function Row({
       <td>{visible(node.kubeletVersion ?? '') || <span class="soft">unknown</span>}</td>
       <td>{visible(node.pool ?? '')}</td>
       <td>{visible(node.cluster)}</td>
-      <td class="nowrap" title={lastSeen === null ? '' : `${moment(msOf(lastSeen))} UTC`}>
+      <td title={lastSeen === null ? '' : `${moment(msOf(lastSeen))} UTC`}>
         {lastSeen === null ? <span class="soft">never</span> : ago(msOf(now) - msOf(lastSeen))}
       </td>
     </tr>

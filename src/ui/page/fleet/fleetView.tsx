@@ -32,7 +32,7 @@ export function FleetView({ place, go }: Props) {
   return (
     <>
       <Heading title="Fleet">
-        {answer !== undefined && <p class="fresh">as of {moment(msOf(answer.now))} UTC</p>}
+        {answer !== undefined && <p class="soft">as of {moment(msOf(answer.now))} UTC</p>}
       </Heading>
       {problem !== undefined && <ProblemNotice problem={problem} isStale={answer !== undefined} />}
       {answer === undefined && problem === undefined && <Loading what="the nodes" />}
@@ -76,7 +76,7 @@ function Fleet({ answer, place: asked, go }: Props & { readonly answer: FleetAns
       </section>
       <Legend nodes={nodes} place={place} onState={(state) => change({ state, colour: place.colour })} />
       {answer.leftOut !== null && (
-        <p class="note">{counted(answer.leftOut, 'more node')} of this fleet are not shown.</p>
+        <p class="soft">{counted(answer.leftOut, 'more node')} of this fleet are not shown.</p>
       )}
       {chosen.length === 0 ? (
         <EmptyNotice why={whyNone(place)} />

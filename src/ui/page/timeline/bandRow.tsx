@@ -39,7 +39,7 @@ export function BandRow({ name, bands, scale, row, none = 'not observed' }: Prop
         <g key={from}>
           <title>{`${visible(state)} since ${moment(from)} UTC${why === '' ? '' : `: ${visible(why)}`}`}</title>
           <rect
-            class={`band tone-${TONES[state] ?? 'none'}`}
+            class={`tone-${TONES[state] ?? 'none'}`}
             x={x}
             y={row.top}
             width={Math.max(1, width - 1)}

@@ -43,7 +43,7 @@ export function GapRow({ gaps, scale, row }: Props) {
         return (
           <g key={`${gap.scope} ${gap.from} ${gap.cause}`}>
             <title>{`${what}, from ${moment(msOf(gap.from))} ${end} UTC: ${visible(gap.cause)}`}</title>
-            <rect class="gap" x={x} y={row.top} width={Math.max(3, width)} height={row.height} rx="2" />
+            <rect class="tone-none" x={x} y={row.top} width={Math.max(3, width)} height={row.height} rx="2" />
             <path class="gap-hatch" d={hatch(x, row.top, Math.max(3, width), row.height)} />
             {width > what.length * CHARACTER + 20 && (
               <g>

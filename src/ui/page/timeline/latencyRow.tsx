@@ -47,12 +47,12 @@ export function LatencyRow({ slices, bounds, scale, row, right }: Props) {
           );
         })}
         {heatPaths(slices, bounds, scale, durations, height).map(({ darkness, path }) => (
-          <path key={darkness} class={`heat heat-${darkness}`} d={path} />
+          <path key={darkness} class={`tone-good heat-${darkness}`} d={path} />
         ))}
         <path class="line-kubelet" d={line((slice) => slice.kubeletP99Ms)} />
         <path class="line-agent" d={line((slice) => slice.p99Ms)} />
         <path
-          class="failed"
+          class="tone-bad"
           d={failed.map(({ at }) => `M${Math.round(scale.x(Date.parse(at)))} ${height}l4 -7h-8z`).join('')}
         />
         {slices.length === 0 && (

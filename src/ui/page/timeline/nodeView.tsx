@@ -36,7 +36,7 @@ export function NodeView({ place, go }: Props) {
   return (
     <>
       <Trail>{visible(cluster)}</Trail>
-      <Heading title={node}>{answer !== undefined && <p class="fresh">{seenInWords(answer)}</p>}</Heading>
+      <Heading title={node}>{answer !== undefined && <p class="soft">{seenInWords(answer)}</p>}</Heading>
       {problem !== undefined && <ProblemNotice problem={problem} isStale={answer !== undefined} />}
       {answer === undefined && problem === undefined && <Loading what="the timeline" />}
       {answer !== undefined && (

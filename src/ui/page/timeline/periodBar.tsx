@@ -37,7 +37,7 @@ export function PeriodBar({ place, go, range, onRange }: Props) {
       {!isRecord && <LivePeriods place={place} go={go} />}
       <fieldset class="choice">
         <legend>
-          <span class="figures">{periodInWords(range)}</span> ({duration(span)}
+          <span>{periodInWords(range)}</span> ({duration(span)}
           {'last' in period ? ', following' : ''})
         </legend>
         <div>
@@ -81,7 +81,6 @@ function LivePeriods({ place, go }: Pick<Props, 'place' | 'go'>) {
             <button
               key={last}
               type="button"
-              class="choice-button"
               aria-pressed={isChosen}
               onClick={() => go({ ...place, period: { last } })}
             >

@@ -110,14 +110,14 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
         )}
       </div>
       {leftOut > 0 && (
-        <p class="note">
+        <p class="soft">
           <button type="button" class="small" onClick={() => setRoom(room + MORE_CONTAINERS)}>
             Show more
           </button>{' '}
           {counted(leftOut, 'more container')} changed in this period. Zoom in, or name a pod above.
         </p>
       )}
-      <p class="note hint">
+      <p class="soft hint">
         {shown.length === 0 && 'No container changed in this period. '}
         Click the drawing: then the wheel or + and − zoom, dragging or ← and → move.
       </p>

@@ -37,7 +37,7 @@ export function FallbackPlot({ days, from, to, width }: Props) {
               <>
                 <title>{`${dayOf(day)}: ${counted(fallbacks, 'fallback')} on ${counted(nodes, 'node')}`}</title>
                 <rect
-                  class="bar tone-bad"
+                  class="tone-bad"
                   x={middle - wide / 2}
                   y={TOP + PLOT - tall}
                   width={wide}
@@ -45,7 +45,7 @@ export function FallbackPlot({ days, from, to, width }: Props) {
                   rx="2"
                 />
                 {pitch > 16 && (
-                  <text class="plot-value" x={middle} y={TOP + PLOT - tall - 5} text-anchor="middle">
+                  <text x={middle} y={TOP + PLOT - tall - 5} text-anchor="middle">
                     {count(fallbacks)}
                   </text>
                 )}

@@ -101,7 +101,7 @@ function Interval({
       {missed === 0 ? (
         <circle class="dot-empty" cx={x(perMillion)} cy={y} r="5" />
       ) : (
-        <circle class="dot-full" cx={x(perMillion)} cy={y} r="5" />
+        <circle class="tone-bad" cx={x(perMillion)} cy={y} r="5" />
       )}
     </g>
   );

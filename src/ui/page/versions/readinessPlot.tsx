@@ -46,7 +46,7 @@ export function ReadinessPlot({ pools, width }: Props) {
                 long > 0 && (
                   <g key={key}>
                     <rect
-                      class={`bar tone-${tone}`}
+                      class={`tone-${tone}`}
                       x={left}
                       y={top + NAME}
                       width={Math.max(1, long - 1.5)}

@@ -28,7 +28,7 @@ export function VersionsView({ place, go }: { readonly place: VersionsPlace; rea
     <>
       <Heading title="Versions">
         {answer !== undefined && (
-          <p class="fresh">
+          <p class="soft">
             {moment(msOf(answer.from)).slice(0, 16)} – {moment(msOf(answer.to)).slice(0, 16)} UTC
           </p>
         )}
