@@ -2,7 +2,7 @@
  * Where the cells of a group are: in rows from left to right, as in a text. Thousands of cells are one path for each state, so a browser
  * has a dozen elements to lay out.
  */
-import type { Figure } from './cellStates.ts';
+import type { Figure } from '../colours.ts';
 
 export interface CellLayout {
   /** From the left edge of a cell to that of the next. */

@@ -3,6 +3,7 @@
  */
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FleetNode } from '../../api.ts';
+import { isLossy, STATES, stateOf } from '../colours.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
 import type { Colouring } from '../place.ts';
 import { counted, visible } from '../text.ts';
@@ -20,7 +21,6 @@ import {
   sizeOf,
   squaresPath,
 } from './cellLayout.ts';
-import { isLossy, STATES, stateOf } from './cellStates.ts';
 import { keyOf, type NodeGroup } from './nodeGroups.ts';
 import { nodeInWords } from './nodeWords.ts';
 

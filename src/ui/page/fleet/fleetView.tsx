@@ -3,13 +3,13 @@
  */
 import { useMemo } from 'preact/hooks';
 import type { FleetAnswer, FleetNode } from '../../api.ts';
+import { STATES, usualColouring } from '../colours.ts';
 import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
 import { EmptyNotice, Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
 import { COLOURINGS, type ColouredPlace, type FleetPlace, type Go, GROUPINGS } from '../place.ts';
 import { counted, moment, msOf } from '../text.ts';
-import { STATES, usualColouring } from './cellStates.ts';
 import { FleetMap } from './fleetMap.tsx';
 import { FleetTable } from './fleetTable.tsx';
 import { Legend } from './legend.tsx';

@@ -2,9 +2,9 @@
  * The fleet in four figures. Each leads to the nodes that it counts.
  */
 import type { FleetNode } from '../../api.ts';
+import { isLossy } from '../colours.ts';
 import { type FleetPlace, fragmentOf, type Go } from '../place.ts';
 import { count } from '../text.ts';
-import { isLossy } from './cellStates.ts';
 
 interface Props {
   readonly nodes: readonly FleetNode[];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Container, RelistSlice, TimelineAnswer, TimelineFinding } from '../../api.ts';
 import { TimeScale } from '../drawing/timeScale.ts';
-import { bandsOf } from './bands.ts';
+import { modeBands, readyBands } from './bands.ts';
 import { densityOf } from './eventDensity.ts';
 import { holeGroups, holeShape, labelPlace, MIN_HOLE_WIDTH } from './holeShape.ts';
 import { durationScale, figureLine, heatPaths } from './latencyHeat.ts';
@@ -51,14 +51,26 @@ const answer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
 });
 
 test('a state lasts until the next change, the last one until now, and the same state is one period', () => {
-  const changes = [
-    { at: 0, state: 'Evented', why: '' },
-    { at: 5, state: 'Evented', why: '' },
-    { at: 9, state: 'Fallback', why: 'StreamBroke' },
+  const change = (second: number, toMode: string, reason: string | null = null) => ({
+    ...{ at: at(second), notBefore: null, fromMode: 'Unknown', toMode, reason },
+  });
+  const modes = rows(change(0, 'Evented'), change(5, 'Evented'), change(9, 'Fallback', 'StreamBroke'));
+  expect(modeBands(answer({ modes }), NIGHT + 20_000)).toEqual([
+    { from: NIGHT, to: NIGHT + 9_000, state: 'Evented', tone: 'good', why: '' },
+    { from: NIGHT + 9_000, to: NIGHT + 20_000, state: 'Fallback', tone: 'bad', why: 'StreamBroke' },
+  ]);
+});
+
+test('a mode of a later version, and a Ready condition that is unknown, have the tone of what nobody observed', () => {
+  const modes = rows({ at: at(0), notBefore: null, fromMode: 'Generic', toMode: 'Newer', reason: null });
+  const unready = { at: at(0), status: 'Unknown', reason: 'NodeStatusUnknown', causes: [], message: null };
+  const bands = [
+    ...modeBands(answer({ modes }), NIGHT),
+    ...readyBands(answer({ conditions: rows(unready) }), NIGHT),
   ];
-  expect(bandsOf(changes, 20)).toEqual([
-    { from: 0, to: 9, state: 'Evented', why: '' },
-    { from: 9, to: 20, state: 'Fallback', why: 'StreamBroke' },
+  expect(bands.map(({ state, tone }) => [state, tone])).toEqual([
+    ['Newer', 'none'],
+    ['Ready unknown', 'none'],
   ]);
 });
 
