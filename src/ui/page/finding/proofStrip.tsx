@@ -1,11 +1,12 @@
 /*
  * The window of a finding as a drawing: the list before, the list after, the event that was due between them, and the verdict.
  */
+import { duration } from '../../../analysis/words.ts';
 import type { FindingAnswer } from '../../api.ts';
 import { figurePath } from '../drawing/figures.ts';
 import { TimeScale } from '../drawing/timeScale.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
-import { clock, duration, msOf, visible } from '../text.ts';
+import { clock, msOf, visible } from '../text.ts';
 
 const [TOP, MIDDLE] = [34, 62];
 /** Of the two times below: on a narrow page one is below the other. */

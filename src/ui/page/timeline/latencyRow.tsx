@@ -1,9 +1,9 @@
 /*
  * How long relists took: each minute's distribution as a column, the agent's 99th percentile as a line, the kubelet's own as a dashed one.
  */
+import { duration } from '../../../analysis/words.ts';
 import type { RelistSlice } from '../../api.ts';
 import type { TimeScale } from '../drawing/timeScale.ts';
-import { duration } from '../text.ts';
 import { durationScale, figureLine, heatPaths } from './latencyHeat.ts';
 import type { RowPlace } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';

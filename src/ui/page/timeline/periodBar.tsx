@@ -1,11 +1,13 @@
 /*
  * Which period is shown, and which containers: in figures and buttons, for whoever has no wheel.
  */
+
 import { useContext } from 'preact/hooks';
+import { duration } from '../../../analysis/words.ts';
 import { moved, type Range, zoomed } from '../drawing/timeScale.ts';
 import { SessionContext } from '../parts/polling.ts';
 import type { Go, NodePlace } from '../place.ts';
-import { duration, moment } from '../text.ts';
+import { moment } from '../text.ts';
 
 interface Props {
   readonly place: NodePlace;
