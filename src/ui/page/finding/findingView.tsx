@@ -5,7 +5,7 @@ import { useContext, useState } from 'preact/hooks';
 import type { EvidenceLine, EvidenceSection, FindingAnswer } from '../../api.ts';
 import { apiPath } from '../parts/client.ts';
 import { CopyButton } from '../parts/copyButton.tsx';
-import { Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
+import { AnswerState, Heading } from '../parts/notices.tsx';
 import { SessionContext, usePolled } from '../parts/polling.ts';
 import { Trail } from '../parts/trail.tsx';
 import { type FindingPlace, fragmentOf } from '../place.ts';
@@ -15,16 +15,12 @@ import { ProofStrip } from './proofStrip.tsx';
 
 export function FindingView({ place }: { readonly place: FindingPlace }) {
   const { id, cluster, node } = place;
-  const { answer, problem } = usePolled<FindingAnswer>(apiPath('finding', { id, cluster, node }), null);
+  const polled = usePolled<FindingAnswer>(apiPath('finding', { id, cluster, node }), null);
+  const { answer, problem } = polled;
   return (
     <>
-      {problem !== undefined && (
-        <>
-          <Heading title="Finding" />
-          <ProblemNotice problem={problem} isStale={answer !== undefined} />
-        </>
-      )}
-      {answer === undefined && problem === undefined && <Loading what="the finding" />}
+      {problem !== undefined && <Heading title="Finding" />}
+      <AnswerState polled={polled} what="the finding" />
       {answer !== undefined && <Report finding={answer} />}
     </>
   );

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { TimelineAnswer } from '../../api.ts';
 import { MIN_SPAN_MS, type Range, widened } from '../drawing/timeScale.ts';
 import { apiPath } from '../parts/client.ts';
-import { EmptyNotice, Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
+import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
 import { useSettled } from '../parts/settled.ts';
 import { Trail } from '../parts/trail.tsx';
@@ -28,7 +28,8 @@ interface Props {
 
 export function NodeView({ place, go }: Props) {
   const { cluster, node } = place;
-  const { answer, problem } = useTimeline(place);
+  const polled = useTimeline(place);
+  const { answer } = polled;
   const range = shownRange(place, answer);
   const setRange = (next: Range) => {
     const [from, to] = [Math.round(next.from), Math.round(next.to)];
@@ -38,8 +39,7 @@ export function NodeView({ place, go }: Props) {
     <>
       <Trail>{visible(cluster)}</Trail>
       <Heading title={node}>{answer !== undefined && <p class="soft">{seenInWords(answer)}</p>}</Heading>
-      {problem !== undefined && <ProblemNotice problem={problem} isStale={answer !== undefined} />}
-      {answer === undefined && problem === undefined && <Loading what="the timeline" />}
+      <AnswerState polled={polled} what="the timeline" />
       {answer !== undefined && (
         <>
           <PeriodBar place={place} go={go} range={range} onRange={setRange} />

@@ -113,18 +113,18 @@ test('only a missed event is a hole; other findings are none', () => {
 test('a hole is as long as the window, and its event stands at the time of the runtime where that is known', () => {
   const scale = new TimeScale({ from: NIGHT, to: NIGHT + 10_000 }, 0, 1000);
   const shape = holeShape(holeOf(missed(0, 2, { occurredAt: at(3) })), scale);
-  expect(shape).toEqual({ x: 200, width: 500, at: 300, isWidened: false });
+  expect(shape).toEqual({ x: 200, width: 500, at: 300 });
   expect(holeShape(holeOf(missed(0, 2)), scale)).toMatchObject({ at: 450 });
 });
 
-test('a hole stays visible however far one zooms out, and says that it is wider than its window', () => {
+test('a hole stays visible around its window however far one zooms out', () => {
   const shape = holeShape(holeOf(missed(0, 1800)), new TimeScale(hour, 0, 300));
-  expect(shape).toMatchObject({ width: MIN_HOLE_WIDTH, isWidened: true });
+  expect(shape).toEqual({ x: 150.5 - MIN_HOLE_WIDTH / 2, width: MIN_HOLE_WIDTH, at: 150.5 });
   expect(holeShape(holeOf(missed(0, 9999)), new TimeScale(hour, 0, 300))).toBeUndefined();
 });
 
 test('the words beside a hole cover no event of the row, and stay within the drawing', () => {
-  const shape = { x: 100, width: 16, at: 108, isWidened: true };
+  const shape = { x: 100, width: 16, at: 108 };
   expect(labelPlace(shape, [50, 400], 90, 600)).toEqual({ x: 122, anchor: 'start' });
   expect(labelPlace(shape, [150, 130], 90, 600)).toEqual({ x: 164, anchor: 'start' });
   expect(labelPlace(shape, [150], 90, 200)).toEqual({ x: 94, anchor: 'end' });
