@@ -6,7 +6,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { FindingView } from './finding/findingView.tsx';
 import { FleetView } from './fleet/fleetView.tsx';
 import { Client, type Problem } from './parts/client.ts';
-import { SessionContext } from './parts/polling.ts';
+import { AccessContext } from './parts/polling.ts';
 import { TokenForm } from './parts/tokenForm.tsx';
 import { FLEET, fragmentOf, type Go, type Place, placeOf, VERSIONS } from './place.ts';
 import { firstPlace, recordOf, sourceOf, within } from './record.ts';
@@ -22,7 +22,7 @@ export function App() {
   const [place, go] = usePlace();
   const [number, setNumber] = useState(0);
   const [refusal, setRefusal] = useState<Problem>();
-  const session = useMemo(
+  const access = useMemo(
     () => ({ client: source, isRecord: record !== undefined, number, refused: setRefusal }),
     [number],
   );
@@ -32,7 +32,7 @@ export function App() {
     setNumber((last) => last + 1);
   };
   return (
-    <SessionContext.Provider value={session}>
+    <AccessContext.Provider value={access}>
       <Frame place={place} onSignOut={client.token === null ? undefined : () => signIn(null)}>
         {refusal === undefined ? (
           <View place={place} go={go} />
@@ -40,7 +40,7 @@ export function App() {
           <TokenForm problem={refusal} onToken={signIn} />
         )}
       </Frame>
-    </SessionContext.Provider>
+    </AccessContext.Provider>
   );
 }
 

@@ -6,7 +6,7 @@ import type { EvidenceLine, EvidenceSection, FindingAnswer } from '../../api.ts'
 import { apiPath } from '../parts/client.ts';
 import { CopyButton } from '../parts/copyButton.tsx';
 import { AnswerState, Heading } from '../parts/notices.tsx';
-import { SessionContext, usePolled } from '../parts/polling.ts';
+import { AccessContext, usePolled } from '../parts/polling.ts';
 import { Trail } from '../parts/trail.tsx';
 import { type FindingPlace, fragmentOf } from '../place.ts';
 import { moment, msOf, visible } from '../text.ts';
@@ -42,7 +42,7 @@ function Report({ finding }: { readonly finding: FindingAnswer }) {
         </p>
       </Heading>
       <p class="lead">{visible(finding.meaning)}</p>
-      <p class="times">{visible(spaced(finding.times))}</p>
+      <p class="times soft">{visible(spaced(finding.times))}</p>
       <ProofStrip finding={finding} />
       <p>
         <a href={timeline}>See it on the timeline of {visible(node)}</a>
@@ -111,7 +111,7 @@ function Evidence({ section: { title, lines } }: { readonly section: EvidenceSec
       <ol>
         {lines.map((line) => (
           <li key={`${line.at} ${line.fact}`}>
-            <span class="evidence-time">{timeOf(line)}</span>
+            <span class="evidence-time soft">{timeOf(line)}</span>
             <span class="evidence-fact">
               {visible(line.fact)}
               {line.record !== null && <code>{visible(line.record)}</code>}
@@ -134,7 +134,7 @@ const timeOf = ({ at, until }: EvidenceLine): string =>
 const spaced = (text: string): string => text.replaceAll(/(\d)T(\d\d:\d\d:\d\d[.\d]*)Z/g, '$1 $2');
 
 function Sharing({ finding }: { readonly finding: FindingAnswer }) {
-  const { isRecord } = useContext(SessionContext);
+  const { isRecord } = useContext(AccessContext);
   const [isNamed, setNamed] = useState(false);
   const { id, cluster, node, issue } = finding;
   const text = isNamed ? issue.withNames : issue.withoutNames;

@@ -61,7 +61,7 @@ export function FleetMap({ groups, cells, colouring, onOpen }: Props) {
   };
   return (
     <section class="map" aria-label="Map of the nodes">
-      <p class="readout" role="status">
+      <p class="readout soft" role="status">
         {node === undefined
           ? 'Point at a cell, or go through them with the arrow keys; Enter opens the node.'
           : nodeInWords(node, colouring)}

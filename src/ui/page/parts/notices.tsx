@@ -16,7 +16,7 @@ interface StateProps {
 export function AnswerState({ polled: { answer, problem }, what }: StateProps) {
   if (problem === undefined) {
     return answer === undefined ? (
-      <p class="loading" role="status">
+      <p class="loading soft" role="status">
         Reading {what} …
       </p>
     ) : null;

@@ -5,7 +5,7 @@
 import { useContext } from 'preact/hooks';
 import { duration } from '../../../analysis/words.ts';
 import { moved, type Range, zoomed } from '../drawing/timeScale.ts';
-import { SessionContext } from '../parts/polling.ts';
+import { AccessContext } from '../parts/polling.ts';
 import type { Go, NodePlace } from '../place.ts';
 import { moment } from '../text.ts';
 
@@ -25,7 +25,7 @@ const LIVE_PERIODS: readonly (readonly [seconds: number, name: string])[] = [
 ];
 
 export function PeriodBar({ place, go, range, onRange }: Props) {
-  const { isRecord } = useContext(SessionContext);
+  const { isRecord } = useContext(AccessContext);
   const { period } = place;
   const span = range.to - range.from;
   const middle = range.from + span / 2;
