@@ -47,7 +47,7 @@ export function DensityRow({ events, findings, scale, row, right }: Props) {
         width={Math.max(0, right - left)}
         height={row.height - HOLES}
       />
-      <path class="density" d={bars.join('')} />
+      <path class="tone-plain" d={bars.join('')} />
       {cut !== undefined && (
         <g>
           <rect class="cut" x={cut.x} y={row.top + HOLES} width={cut.width} height={row.height - HOLES} />

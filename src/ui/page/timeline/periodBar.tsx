@@ -1,11 +1,13 @@
 /*
  * Which period is shown, and which containers: in figures and buttons, for whoever has no wheel.
  */
+
 import { useContext } from 'preact/hooks';
+import { duration } from '../../../analysis/words.ts';
 import { moved, type Range, zoomed } from '../drawing/timeScale.ts';
-import { SessionContext } from '../parts/polling.ts';
+import { AccessContext } from '../parts/polling.ts';
 import type { Go, NodePlace } from '../place.ts';
-import { duration, moment } from '../text.ts';
+import { moment } from '../text.ts';
 
 interface Props {
   readonly place: NodePlace;
@@ -23,7 +25,7 @@ const LIVE_PERIODS: readonly (readonly [seconds: number, name: string])[] = [
 ];
 
 export function PeriodBar({ place, go, range, onRange }: Props) {
-  const { isRecord } = useContext(SessionContext);
+  const { isRecord } = useContext(AccessContext);
   const { period } = place;
   const span = range.to - range.from;
   const middle = range.from + span / 2;
@@ -37,7 +39,7 @@ export function PeriodBar({ place, go, range, onRange }: Props) {
       {!isRecord && <LivePeriods place={place} go={go} />}
       <fieldset class="choice">
         <legend>
-          <span class="figures">{periodInWords(range)}</span> ({duration(span)}
+          <span>{periodInWords(range)}</span> ({duration(span)}
           {'last' in period ? ', following' : ''})
         </legend>
         <div>
@@ -81,7 +83,6 @@ function LivePeriods({ place, go }: Pick<Props, 'place' | 'go'>) {
             <button
               key={last}
               type="button"
-              class="choice-button"
               aria-pressed={isChosen}
               onClick={() => go({ ...place, period: { last } })}
             >

@@ -30,9 +30,9 @@ export function SessionRow({ sessions, scale, row, until }: Props) {
         return (
           <g key={openedAt}>
             <title>{inWords(session)}</title>
-            <rect class="session" x={span.x} y={middle - 6} width={span.width} height="12" rx="3" />
+            <rect class="session tone-good" x={span.x} y={middle - 6} width={span.width} height="12" rx="3" />
             {armed !== undefined && (
-              <rect class="session-armed" x={armed.x} y={middle - 6} width={armed.width} height="12" rx="3" />
+              <rect class="tone-good" x={armed.x} y={middle - 6} width={armed.width} height="12" rx="3" />
             )}
             {isEndShown && <path class="session-end" d={`M${right} ${row.top}v${row.height}`} />}
           </g>

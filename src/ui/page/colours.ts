@@ -1,11 +1,12 @@
 /*
- * What a cell of the fleet says: a state, by the colouring that the reader chose. Each state has a tone and a figure, so that no reader
- * needs the colour.
+ * The colours of the page: of the modes of the kubelet's PLEG, of missed events and of completeness. A cell of the fleet shows the state of
+ * its node by the colouring that the reader chose. Each state has a tone and a figure, so that no reader needs the colour; page.css says how
+ * a tone looks.
  */
-import type { FleetNode } from '../../api.ts';
-import type { Colouring } from '../place.ts';
+import type { FleetNode } from '../api.ts';
+import type { Colouring } from './place.ts';
 
-type Tone = 'good' | 'calm' | 'plain' | 'warn' | 'poor' | 'bad' | 'none';
+export type Tone = 'good' | 'calm' | 'plain' | 'warn' | 'poor' | 'bad' | 'none';
 export type Figure = 'none' | 'dot' | 'bar' | 'slash' | 'cross' | 'down' | 'frame';
 
 export interface CellState {
@@ -72,6 +73,9 @@ export function stateOf(node: FleetNode, colouring: Colouring): CellState {
   const key = node.agent === 'Reporting' ? KEYS[colouring](node) : 'Unknown';
   return states.find((each) => each.key === key) ?? UNKNOWN_MODE;
 }
+
+export const toneOfMode = (mode: string): Tone =>
+  STATES.mode.find(({ key }) => key === mode)?.tone ?? UNKNOWN_MODE.tone;
 
 const KEYS: Readonly<Record<Colouring, (node: FleetNode) => string>> = {
   mode: ({ mode }) => mode,
