@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test cluster-test test-long histories torture soak fleet torture-mutants engine-mutants lint format generate check-generated build bench bench-agent bench-controller bench-page bench-questions experiment image release advisories cluster clean
+.PHONY: help check demo test cluster-test test-long histories torture soak fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused format generate check-generated build bench bench-agent bench-controller bench-page bench-questions experiment image release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -21,7 +21,9 @@ demo: ## Run the demo on this machine: three nodes, one lossy, one unsafe (ONCE=
 	@$(node) build.mjs
 	@./bin/plegwatch-dev demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
 
-check: lint ## Run the quick checks while you work: style, types, imports, quick tests (a minute)
+# Each test file runs in a process of its own, and all of them load the same packages: compiled once, they load faster.
+check: export NODE_COMPILE_CACHE := $(CURDIR)/node_modules/.cache/node-compile
+check: lint ## Run the quick checks while you work: style, types, imports, unit tests, the long ones shortened (a minute)
 	@PLEGWATCH_HISTORIES=100 $(node) node_modules/vitest/vitest.mjs run --project unit
 
 test: ## Run all tests on real services (25 to 40 minutes; TESTS="test/integration/sql" runs only those)
@@ -76,10 +78,16 @@ engine-mutants: ## Check that a test fails for each broken rule of the compariso
 
 lint: ## Check style, types, imports between folders, unused code
 	@$(call prepare,npm)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync --keep-going lint-style lint-types lint-page-types lint-imports lint-unused
+lint-style:
 	@node_modules/.bin/biome ci .
+lint-types:
 	@$(node) node_modules/typescript/bin/tsc --noEmit
+lint-page-types:
 	@$(node) node_modules/typescript/bin/tsc --noEmit -p src/ui/page
+lint-imports:
 	@$(node) node_modules/dependency-cruiser/bin/dependency-cruiser.mjs src devtools test bench
+lint-unused:
 	@$(node) node_modules/knip/bin/knip.js
 
 format: ## Format the sources

@@ -5,6 +5,7 @@ import { appendFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { runsOf } from '../../../test/support/runs.ts';
 import {
   earlierOf,
   onlySegment,
@@ -66,7 +67,7 @@ describe('a damaged segment', () => {
         await bed.close(spool);
         expect(read).toEqual(upTo(read.length));
       }),
-      { numRuns: 25 },
+      { numRuns: runsOf(25) },
     );
   });
 
