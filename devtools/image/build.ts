@@ -19,6 +19,7 @@ import { writeTree } from './tree.ts';
 
 const [, , name = `plegwatch:${VERSION}`, out = join(CHECKOUT, 'dist/image')] = process.argv;
 
+const LIST = 'localhost/plegwatch:all';
 const args = { VERSION, REVISION: revision(), CREATED: commitTime() };
 const BUILD_OPTIONS = [
   `--file=${join(CHECKOUT, 'Dockerfile')}`,
@@ -45,14 +46,14 @@ function build(buildah: Buildah, dir: string): void {
     const base = baseLayer({ node: join(origin, 'node'), debian: join(origin, 'debian') });
     writeTree(base, join(context, `base-${architecture}`));
     const platform = `--platform=linux/${architecture}`;
-    const image = buildah(['build'], ...BUILD_OPTIONS, platform, '--manifest=all', context);
+    const image = buildah(['build'], ...BUILD_OPTIONS, platform, `--manifest=${LIST}`, context);
     const layout = join(dir, architecture);
     buildah(['push'], image, `oci:${layout}:${fullName(name)}`);
     addDockerManifest(layout, fullName(name));
     write(layout, `-${architecture}`);
   }
   const layout = join(dir, 'all');
-  buildah(['manifest', 'push'], '--all', 'all', `oci:${layout}:${fullName(name)}`);
+  buildah(['manifest', 'push'], '--all', LIST, `oci:${layout}:${fullName(name)}`);
   write(layout, '');
 }
 

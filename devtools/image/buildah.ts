@@ -9,7 +9,10 @@ import { programFailed } from '../localServices/process.ts';
 import { temporaryFolder } from '../localServices/temporaryFolder.ts';
 import { where } from '../localServices/where.ts';
 
-/** Runs a command of buildah and returns what it prints. Throws PROGRAM_FAILED. */
+/**
+ * Runs a command of buildah and returns what it prints. Names of images need a registry, such as localhost: for the others it looks for
+ * aliases in files of the machine. Throws PROGRAM_FAILED.
+ */
 export type Buildah = (command: readonly string[], ...args: readonly string[]) => string;
 
 /** `dir` is a folder for the work, which is removed afterwards as well. Throws PROGRAM_MISSING. */
@@ -19,13 +22,13 @@ export function withBuildah<T>(work: (buildah: Buildah, dir: string) => T): T {
   const { dir, remove } = temporaryFolder('image', undefined);
   const [home, policy] = [join(dir, 'buildah'), join(dir, 'policy.json')];
   const options = [`--root=${home}/store`, `--runroot=${home}/run`, '--storage-driver=vfs'];
-  // Without CONFIGURED it looks for a range of users in /etc/subuid.
+  // Neither variables nor settings of this machine: they would change the image.
   const env = {
-    ...process.env,
-    HOME: home,
-    TMPDIR: home,
-    XDG_RUNTIME_DIR: home,
-    _CONTAINERS_USERNS_CONFIGURED: 'done',
+    PATH: process.env['PATH'],
+    ...{ CONTAINERS_CONF: '/dev/null', CONTAINERS_REGISTRIES_CONF: '/dev/null' },
+    ...{ HOME: home, TMPDIR: home, XDG_RUNTIME_DIR: home, XDG_DATA_HOME: home },
+    // As buildah says to itself in a user namespace: then it asks for no range of users, and writes nothing to /var/lib.
+    ...{ _CONTAINERS_USERNS_CONFIGURED: 'done', _CONTAINERS_ROOTLESS_UID: '1' },
   };
   const buildah: Buildah = (command, ...args) => {
     const line = [program, ...options, ...command, `--signature-policy=${policy}`, '--quiet', ...args];

@@ -124,10 +124,13 @@ needs(
     }
   });
 
-  it('has the same digest when a user without root builds it again, with another umask', () => {
+  it('has the same digest when a user builds it again who has another umask and may write to no folder of the system', () => {
     const again = mkdtempSync(join(out, 'again-'));
-    const asUser = ['unshare', '--map-user=1000', '--map-group=1000'];
-    build(again, [...asUser, 'sh', '-c', 'umask 077 && exec "$@"', 'sh']);
+    const asUser = `
+      for dir in /var/lib /var/cache; do mount --rbind $dir $dir; mount -o remount,bind,ro $dir; done
+      umask 077
+      exec unshare --map-user=1000 --map-group=1000 "$@"`;
+    build(again, ['unshare', '--mount', 'sh', '-ec', asUser, 'sh']);
     expect(readFileSync(join(again, `plegwatch-${VERSION}.tar`)).equals(readFileSync(archive()))).toBe(true);
   });
 
