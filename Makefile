@@ -138,8 +138,8 @@ build: ## Bundle the program into dist/ for ./bin/plegwatch
 	@$(call prepare,npm)
 	@$(node) build.mjs
 
-image: ## Build the image without a container engine, as archives in dist/image/ (IMAGE=registry.example/plegwatch:0.1.0)
-	@$(call prepare,node npm image-base)
+image: ## Build the image with buildah, as archives in dist/image/ (IMAGE=registry.example/plegwatch:0.1.0)
+	@$(call prepare,node npm image-base buildah)
 	@$(node) build.mjs
 	@"$$(devtools/localServices/where image-node)" devtools/image/build.ts $(IMAGE)
 

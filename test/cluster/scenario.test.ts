@@ -21,7 +21,17 @@ const TIMEOUT = `--timeout=${WITHIN_MS / 1_000}s`;
 needs(
   'root',
   ...(['containerd-2.1', 'runc', 'etcd', 'kubelet', 'kube-controller-manager', 'kube-scheduler'] as const),
-  ...(['kube-proxy', 'coredns', 'cni-ptp', 'nft', 'helm', 'postgres', 'redis-server', 'image-node'] as const),
+  ...([
+    'kube-proxy',
+    'coredns',
+    'cni-ptp',
+    'nft',
+    'helm',
+    'postgres',
+    'redis-server',
+    'image-node',
+    'buildah',
+  ] as const),
 )('a cluster of two nodes', () => {
   let bed: ClusterBed;
   let nodes: readonly ClusterNode[];
