@@ -3,8 +3,10 @@
  */
 import { mkdir, open, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import type * as v from 'valibot';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { parse } from '../../protocol/validation.ts';
 
 /** An open file or folder; a file handle of Node is one. */
 export interface SpoolFile {
@@ -59,16 +61,31 @@ const UNREADABLE: readonly unknown[] = [
 /** Whether an error means that data cannot be read, now and probably for ever. */
 export const isUnreadable = (error: unknown): boolean => UNREADABLE.includes(errorCode(error));
 
-/** Reads a JSON file. Null if it does not exist, is incomplete or cannot be read: no file is worth more than the agent's start. */
-export async function readJson(files: SpoolFiles, log: Logger, file: string): Promise<unknown> {
+/** Where JSON files are read, and the log that says which cannot be. */
+export interface JsonSource {
+  readonly files: SpoolFiles;
+  readonly log: Logger;
+}
+
+/**
+ * Reads a JSON file. Null if it does not exist, is incomplete, cannot be read or does not fit the schema: no file is worth more than the
+ * agent's start.
+ */
+export async function readJson<S extends v.GenericSchema>(
+  { files, log }: JsonSource,
+  file: string,
+  schema: S,
+): Promise<v.InferOutput<S> | null> {
   try {
-    return JSON.parse(await files.readText(file));
+    const read = parse(schema, JSON.parse(await files.readText(file)));
+    if (read.ok) return read.value;
+    log.error({ file, error: read.error }, 'spool file unreadable');
   } catch (error) {
     if (error instanceof SyntaxError || errorCode(error) === 'ENOENT') return null;
     if (!isUnreadable(error)) throw error;
     log.error({ file, error: messageOf(error) }, 'spool file unreadable');
-    return null;
   }
+  return null;
 }
 
 /** Writes a JSON file, so that readers find either the old or the new one. It may be lost in a power cut. */

@@ -77,7 +77,7 @@ async function openOnDisk(options: CompleteOptions, signal: AbortSignal): Promis
     const files = whileHeld(options.files, lock);
     const locked = { ...options, files };
     const quarantined = await quarantine(locked);
-    const heartbeat = await readHeartbeat(files, log, dir);
+    const heartbeat = await readHeartbeat(locked);
     const recovered = await recoverEpochs(locked, heartbeat);
     const earlier = [...(await readRetiredEpochs(locked, recovered)), ...recovered].sort(
       (a, b) => a.meta.incarnation - b.meta.incarnation,

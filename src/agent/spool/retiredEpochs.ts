@@ -6,7 +6,10 @@
  * number and their age are bounded.
  */
 import { join } from 'node:path';
-import { Epoch, type EpochList, type EpochMeta, type Retirement } from './epoch.ts';
+import * as v from 'valibot';
+import { ContextSchema } from '../../protocol/batch.ts';
+import { int4 } from '../../protocol/validation.ts';
+import { Epoch, type EpochList, EpochMetaSchema, type Retirement } from './epoch.ts';
 import { readJson, type SpoolFiles, writeDurably } from './files.ts';
 import type { RecoveryOptions } from './recovery.ts';
 
@@ -16,23 +19,24 @@ export const MAX_RETIRED_EPOCHS = 32;
 /** For how long they are remembered: an older backup is of no use. */
 export const RETIRED_RETENTION_MS = 30 * 86_400_000;
 
-interface RetiredEpoch extends Retirement {
-  readonly meta: EpochMeta;
-  readonly last: number;
-}
+const RetiredEpochSchema = v.object({
+  meta: EpochMetaSchema,
+  last: int4,
+  at: v.number(),
+  context: v.fallback(v.nullable(ContextSchema), null),
+});
+type RetiredEpoch = v.InferOutput<typeof RetiredEpochSchema>;
 
 /** The retired epochs, ordered by incarnation, without those that were recovered from their folders. */
 export async function readRetiredEpochs(
-  { files, dir, log }: RecoveryOptions,
+  options: RecoveryOptions,
   recovered: readonly Epoch[],
 ): Promise<Epoch[]> {
-  const read = await readJson(files, log, join(dir, RETIRED_FILE));
-  // It needs no validation: we wrote it, and it is whole or missing.
-  const retired = Array.isArray(read) ? (read as RetiredEpoch[]) : [];
-  return retired
+  const retired = await readJson(options, join(options.dir, RETIRED_FILE), v.array(RetiredEpochSchema));
+  return (retired ?? [])
     .filter(({ meta }) => !recovered.some((epoch) => epoch.meta.epoch === meta.epoch))
     .map(({ meta, last, at, context }) => {
-      const epoch = new Epoch(files, { meta, dir: '', lastSeq: last });
+      const epoch = new Epoch(options.files, { meta, dir: '', lastSeq: last });
       epoch.retire({ at, context });
       return epoch;
     });
