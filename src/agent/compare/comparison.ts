@@ -138,7 +138,7 @@ export class Comparison {
     const { containers, coverage, emitter, expectations, times } = this.#parts;
     emitter.reach(now);
     const stepped = times.tick(now, wallMicros);
-    emitter.settleUnsure(stepped);
+    emitter.releaseUnsure(stepped);
     if (stepped) expectations.clockStepped();
     // While ids are left out nobody can say that everything was watched.
     coverage.tick(now, !containers.isLeavingOut);

@@ -65,8 +65,8 @@ export class Emitter {
     this.#unsure.push({ record, object, undo });
   }
 
-  /** The wall clock was read. */
-  settleUnsure(stepped: boolean): void {
+  /** The wall clock was read: emits what waits for that, or undoes it. */
+  releaseUnsure(stepped: boolean): void {
     for (const { record, object, undo } of this.#unsure) {
       if (stepped) undo();
       else this.#emissions.push({ record, object });

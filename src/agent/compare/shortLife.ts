@@ -48,7 +48,7 @@ export class ShortLives {
   /** A list shows a container exited that had not been shown exited. */
   exited(container: TrackedContainer, answer: ListAnswer, previous: ListAnswer | null): void {
     const cameSince = container.lists.shown === null && previous?.items.has(container.id) === false;
-    if (cameSince) container.recordUnseenRun(this.#interval(container, answer, previous));
+    if (cameSince) container.unseenRun = this.#interval(container, answer, previous);
   }
 
   /** Reports an unseen run as soon as it is known that the container ran. */
@@ -56,7 +56,7 @@ export class ShortLives {
     const { stages, times, unseenRun: interval } = container;
     if (interval === null || !stages.ran || times.proveFailedStart) return;
     this.#report(container, () => unseenRun(container, interval));
-    container.recordUnseenRun(null);
+    container.unseenRun = null;
   }
 
   /** A list lacks a container. */

@@ -94,7 +94,7 @@ export class Starvation {
   }
 
   /** Whether a window began after the last event: had anything arrived since, it would be the loss of one event. */
-  #beganSince({ from }: Expectation): boolean {
+  #beganSince({ proof: { from } }: Expectation): boolean {
     const lastEvent = this.#parts.coverage.session?.lastEvent ?? null;
     return lastEvent !== null && from !== null && from > lastEvent;
   }
@@ -125,7 +125,7 @@ export class Starvation {
     if (session === null) return changes;
     const judgedBy = { coverage, session, profile: expectations.profile };
     expectations.forEachOpen((container: TrackedContainer, stage: Stage, expectation: Expectation) => {
-      const overdue = session.watermark >= shift(expectation.to, this.#overdueAfter);
+      const overdue = session.watermark >= shift(expectation.proof.to, this.#overdueAfter);
       if (!overdue || !this.#beganSince(expectation)) return;
       const reason = unobservableReason(container, stage, expectation, judgedBy);
       if (reason === null) changes.add(container, expectation);

@@ -88,7 +88,7 @@ export class TrackedContainers {
   forUpdate(id: string): TrackedContainer | undefined {
     const container = this.#containers.get(id);
     if (container !== undefined) {
-      container.compareAgain();
+      container.unchangedItem = null;
       this.#unsettled.add(container);
       this.#updates += 1;
     }
@@ -98,7 +98,7 @@ export class TrackedContainers {
   /** The container that this item shows unchanged; on a quiet node most are. */
   unchanged(item: ListedItem): TrackedContainer | undefined {
     const container = this.#containers.get(item.object.id);
-    return container?.isUnchanged(item) === true ? container : undefined;
+    return container?.unchangedItem === item ? container : undefined;
   }
 
   /** More is known of the identity of a container. */
@@ -165,7 +165,7 @@ export class TrackedContainers {
     this.#containers.delete(id);
     this.#unsettled.delete(container);
     this.#identityVersion += 1;
-    for (const duplicate of duplicates) this.#containers.get(duplicate)?.removeDuplicate(id);
+    for (const duplicate of duplicates) this.#containers.get(duplicate)?.duplicates.delete(id);
   }
 
   /** What happens to ids that are not tracked is unknown: a gap of the stream. */
