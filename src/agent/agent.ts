@@ -101,6 +101,8 @@ async function runEpoch(
     await checkQueue(config, log);
     const spool = await openSpoolOf(config, log, signal);
     cleanUps.push(() => spool.close());
+    const kubelet = address === null ? null : await startScraper(address, { config, log, metrics }, cleanUps);
+    // From here to the observer, which sets the context of all batches, nothing is waited for.
     const shipper = new Shipper({
       redis: config,
       cluster: config.cluster,
@@ -111,7 +113,6 @@ async function runEpoch(
       log,
     });
     cleanUps.push(() => shipper.stop(config.intervalHandOver / 1_000));
-    const kubelet = address === null ? null : await startScraper(address, { config, log, metrics }, cleanUps);
     const observer = new Observer({
       config,
       client,

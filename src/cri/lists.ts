@@ -14,6 +14,7 @@
  * An answer is one message or, from a streaming list, several: a batch has its items where the whole answer has them. Whatever the
  * runtime sends, the size of an answer and of its cache is bounded.
  */
+import { invariant } from '../platform/invariant.ts';
 import type { ListedItem } from '../protocol/observation.ts';
 import { MalformedMessage } from './malformed.ts';
 
@@ -201,7 +202,7 @@ export class AnswerReading {
 
   /** Two answers at once would mix up the items that each has seen. */
   #mustBeTheLast(): void {
-    if (this.#number !== this.#shared.answers) throw new Error('another answer was begun since');
+    invariant(this.#number === this.#shared.answers, 'another answer was begun since');
   }
 
   #take(message: Buffer, start: number, end: number): void {

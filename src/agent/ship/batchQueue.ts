@@ -2,7 +2,7 @@
  * The queue that this node's batches go to. Which one it is depends on the number of queues in the flow settings.
  */
 import { type JobsOptions, Queue } from 'bullmq';
-import { messageOf } from '../../platform/errors.ts';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import { type EnrolmentJob, enrolmentId } from '../../protocol/enrolment.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../protocol/redisKeys.ts';
@@ -73,7 +73,8 @@ export class BatchQueue {
       await queue.add(name, data, { ...JOB_OPTIONS, jobId });
     } catch (error) {
       if (!messageOf(error).startsWith('NOSCRIPT')) throw error;
-      throw new Error('no controller has loaded the script that adds batches yet', { cause: error });
+      const message = 'no controller has loaded the script that adds batches yet';
+      throw new PlegwatchError('REDIS_REFUSED', message, 'Start a controller.', { cause: error });
     }
   }
 }

@@ -4,7 +4,7 @@
 import { mkdir, open, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type * as v from 'valibot';
-import { messageOf } from '../../platform/errors.ts';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { parse } from '../../protocol/validation.ts';
 
@@ -48,6 +48,15 @@ export const LOCAL_FILES: SpoolFiles = {
 };
 
 export const errorCode = (error: unknown): unknown => Reflect.get(Object(error), 'code');
+
+/** `why`: what is wrong with the folder, the disk or the lock. */
+export const spoolUnusable = (why: string, options?: ErrorOptions): PlegwatchError =>
+  new PlegwatchError(
+    'SPOOL_UNUSABLE',
+    why,
+    'Point --spool-dir (PLEGWATCH_SPOOL_DIR) at a folder on a local disk that has space and that the agent may write to.',
+    options,
+  );
 
 /** The disk or the file system cannot read its own data; libuv has no name for EBADMSG (74) and EUCLEAN (117). */
 const UNREADABLE: readonly unknown[] = [
@@ -133,6 +142,6 @@ export async function syncFolder(files: SpoolFiles, dir: string): Promise<void> 
 /** Writes a whole text and returns its length in bytes. Throws if only a part was written. */
 export async function writeAll(file: SpoolFile, text: string): Promise<number> {
   const { bytesWritten } = await file.write(text);
-  if (bytesWritten < Buffer.byteLength(text)) throw new Error('the disk wrote only a part of the data');
+  if (bytesWritten < Buffer.byteLength(text)) throw spoolUnusable('the disk wrote only a part of the data');
   return bytesWritten;
 }

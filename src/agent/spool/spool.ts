@@ -19,6 +19,7 @@
  */
 import { openSync, writeSync } from 'node:fs';
 import { messageOf } from '../../platform/errors.ts';
+import { invariant } from '../../platform/invariant.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { Context } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
@@ -185,7 +186,7 @@ export class Spool {
 
   /** Appends a record, which is written soon. Throws before the first context. */
   append(record: EvidenceRecord, object: ContainerIdentity | null): void {
-    if (this.#context === null) throw new Error('a record before the first context');
+    invariant(this.#context !== null, 'a record before the first context');
     const at = seq(this.#nextSeq);
     this.#nextSeq += 1;
     const line = recordLine(at, this.#context.no, record, object);

@@ -5,6 +5,7 @@
  *
  * Both ends are of one build, so a frame that cannot be decoded is a defect, not an input.
  */
+import { invariant } from '../../../platform/invariant.ts';
 import { type Micros, type Mono, millis, mono } from '../../../protocol/units.ts';
 
 /** The answer of Version on the reader's own connection, once before and once after subscribing. */
@@ -95,7 +96,7 @@ export class FrameReader {
   #bytesNeeded(): number {
     if (this.#size < 4) return 4 + 1;
     const length = this.#joined().readUInt32BE(0);
-    if (length < HEADER - 4 || length > MAX_FRAME) throw new Error(`a frame of ${length} bytes`);
+    invariant(length >= HEADER - 4 && length <= MAX_FRAME, `a frame of ${length} bytes`);
     return 4 + length;
   }
 
@@ -122,7 +123,8 @@ function decodeFrame(bytes: Buffer): Frame {
   const kind = bytes.readUInt8(4);
   if (kind === EVENT) return { is: 'event', at, bytes: body };
   if (kind === DRAINED) return { is: 'drained', at };
-  const fields: unknown[] = JSON.parse(body.toString('utf8'));
+  const fields: unknown = JSON.parse(body.toString('utf8'));
+  invariant(Array.isArray(fields), `a frame of kind ${kind} without a list`);
   const text = (i: number): string => String(fields[i]);
   switch (kind) {
     case VERSION:
@@ -136,7 +138,7 @@ function decodeFrame(bytes: Buffer): Frame {
     case OVERFLOW:
       return { is: 'overflow', at, events: Number(fields[0]) };
     default:
-      throw new Error(`a frame of kind ${kind}`);
+      invariant(false, `a frame of kind ${kind}`);
   }
 }
 
