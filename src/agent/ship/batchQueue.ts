@@ -1,12 +1,12 @@
 /*
  * The queue that this node's batches go to. Which one it is depends on the number of queues in the flow settings.
  */
+import { createHash } from 'node:crypto';
 import { type JobsOptions, Queue } from 'bullmq';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import { type EnrolmentJob, enrolmentId } from '../../protocol/enrolment.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../protocol/redisKeys.ts';
-import { runScriptsByDigest } from './scriptsByDigest.ts';
 import type { SealedBatch } from './sealedBatch.ts';
 
 const JOB_OPTIONS: JobsOptions = {
@@ -77,4 +77,17 @@ export class BatchQueue {
       throw new PlegwatchError('REDIS_REFUSED', message, 'Start a controller.', { cause: error });
     }
   }
+}
+
+/**
+ * Makes the commands that are defined afterwards run their script by its digest, and never send it: the user of agents may not send one,
+ * because a script that does not end stops Redis. A controller loads the one that agents need. The commands take one list: keys, then
+ * arguments, as BullMQ's do.
+ */
+function runScriptsByDigest(redis: RedisClient): void {
+  redis.defineCommand = (name, { lua, numberOfKeys = 0 }) => {
+    const digest = createHash('sha1').update(lua).digest('hex');
+    const run = (args: readonly (string | Buffer | number)[]) => redis.evalsha(digest, numberOfKeys, ...args);
+    Object.assign(redis, { [name]: run });
+  };
 }

@@ -26,20 +26,18 @@ import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts
 import { between, type Micros, type Mono, seq, wall } from '../../protocol/units.ts';
 import { HEARTBEAT_MS, type LastObserved, writeHeartbeat } from './agentHeartbeat.ts';
 import { type Epoch, EpochList } from './epoch.ts';
-import { isEpochFull } from './epochLimits.ts';
 import { Eviction } from './eviction.ts';
 import type { SpoolFiles } from './files.ts';
 import type { SpoolLock } from './lock.ts';
 import { Losses, writeReserve } from './losses.ts';
 import type { MemoryFallback } from './memoryFallback.ts';
-import type { NewEpoch } from './newEpoch.ts';
+import { isEpochFull, type NewEpoch } from './newEpoch.ts';
 import type { QuarantinedSpool } from './quarantine.ts';
 import { RetiredEpochs } from './retiredEpochs.ts';
 import { recordLine } from './segmentFormat.ts';
 import { SegmentWriter } from './segmentWriter.ts';
 import { SpoolWriter } from './spoolWriter.ts';
 import { SpoolStatus } from './status.ts';
-import { type SweptParts, sweep } from './sweep.ts';
 import { WriteBuffer } from './writeBuffer.ts';
 
 export interface SpoolSettings {
@@ -88,7 +86,7 @@ export class Spool {
   readonly #buffer: WriteBuffer;
   readonly #segments: SegmentWriter;
   readonly #writer: SpoolWriter;
-  readonly #swept: SweptParts;
+  readonly #retired: RetiredEpochs;
   readonly #sweepTimer: NodeJS.Timeout;
   readonly #full = new AbortController();
   #heartbeatTimer: NodeJS.Timeout | undefined;
@@ -99,7 +97,7 @@ export class Spool {
 
   constructor(settings: SpoolSettings, opened: OpenedSpool) {
     const { files, fallback, current } = opened;
-    const { log, retention } = settings;
+    const { log } = settings;
     const options = { ...settings, files };
     this.start = current.start;
     this.lastObserved = opened.lastObserved;
@@ -120,7 +118,7 @@ export class Spool {
     const segments = new SegmentWriter({ ...options, fallback, buffer }, current.epoch, eviction, status);
     this.#segments = segments;
     this.#writer = new SpoolWriter({ buffer, segments, status, fallback, log });
-    this.#swept = { retention, epochs, retired: new RetiredEpochs(options, epochs), losses, status };
+    this.#retired = new RetiredEpochs({ ...options, epochs });
     this.#sweepTimer = setInterval(() => {
       this.#sweeping ??= this.#sweep().finally(() => {
         this.#sweeping = null;
@@ -253,7 +251,9 @@ export class Spool {
     try {
       await this.#returnToDisk();
       if (!this.isInMemory) await writeReserve(files, dir);
-      await sweep(this.#swept);
+      // In memory the list of retired epochs would be gone with the process.
+      await this.#retired.sweep(() => !this.isInMemory);
+      await this.#losses.save();
     } catch (error) {
       log.error({ error: messageOf(error) }, 'spool sweep failed');
     }
