@@ -69,7 +69,6 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
   }
 }
 
-/** What all epochs of this process share. */
 interface AgentProcess {
   readonly config: AgentConfig;
   readonly log: Logger;

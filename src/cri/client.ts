@@ -82,7 +82,6 @@ const encoded = <T>(type: MessageFns<T>, request: T): Buffer => Buffer.from(type
 /** All of a list, in all states. */
 const ALL = { filter: undefined };
 
-/** A call that failed. */
 export class CriError extends Error {
   override readonly name = 'CriError';
   /**
@@ -137,7 +136,6 @@ export const CALL_CODES: readonly string[] = [
 /** A number that gRPC has no name for is UNKNOWN, so that the number of names is bounded. */
 export const statusName = (code: number | undefined): string => status[code ?? status.UNKNOWN] ?? 'UNKNOWN';
 
-/** Decodes the answer of a call. */
 function read<T>(call: string, type: MessageFns<T>, bytes: Buffer): T {
   try {
     return decode(type, bytes);

@@ -24,7 +24,6 @@ export class MalformedAnswer extends Error {
   readonly code = 'MALFORMED';
 }
 
-/** The answer exceeds the limits. */
 export class EndlessAnswer extends Error {
   override readonly name = 'EndlessAnswer';
   readonly code: 'TOO_MANY_ITEMS' | 'TOO_MANY_BYTES';
@@ -139,7 +138,6 @@ export class ListDecoder {
   }
 }
 
-/** What an answer held. */
 export interface ReadItems {
   /** By id. The same map as that of the last answer if every item was recognised: nothing changed. */
   readonly items: ReadonlyMap<string, ListedItem>;
@@ -155,7 +153,6 @@ interface SharedCache {
   memory: AnswerCache;
 }
 
-/** An answer while it is being decoded. */
 export class AnswerReading {
   readonly #limits: AnswerLimits;
   readonly #shared: SharedCache;
@@ -263,7 +260,6 @@ function headLength(bytes: Buffer, tailFrom: number): number {
   return length;
 }
 
-/** Iterates over the fields of a message. */
 class MessageFields {
   tag = 0;
   /** Where the body of the current field begins and ends. */

@@ -62,12 +62,10 @@ export class Coverage {
     return this.#absent;
   }
 
-  /** Whether the present moment is covered. */
   get isCovered(): boolean {
     return this.#session?.baseline === true && this.#session.armed !== null;
   }
 
-  /** Microseconds that were covered. */
   get coveredTime(): number {
     return this.#coveredTime;
   }

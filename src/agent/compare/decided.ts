@@ -27,7 +27,6 @@ export class Decided {
     this.#until = epochStart;
   }
 
-  /** A relist was compared. */
   relisted({ sandboxes, containers }: Relist): void {
     if (!sandboxes.whole || !containers.whole) return;
     this.#ahead.push({

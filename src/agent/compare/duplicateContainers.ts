@@ -52,7 +52,6 @@ export class DuplicateContainers {
     this.#containers = containers;
   }
 
-  /** Reports each pair once. */
   report(relist: Relist, previous: PreviousAnswers): void {
     const running = (id: string): ListedRunning => ({
       before: runningIn(previous, id)?.end ?? null,

@@ -58,7 +58,6 @@ export class Events {
     }
   }
 
-  /** The answer to a status query. */
   answered(answer: StatusAnswer): void {
     const container = this.#parts.containers.forUpdate(answer.id);
     if (container === undefined) return;

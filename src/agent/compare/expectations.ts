@@ -26,7 +26,6 @@ export interface ExpectationsParts {
   readonly times: MonotonicTimes;
 }
 
-/** Transitions counted since the start. */
 interface TransitionCounters {
   readonly expected: number;
   readonly matched: number;
@@ -167,7 +166,6 @@ export class Expectations {
     }
   }
 
-  /** Takes in exact times. */
   learn(container: TrackedContainer, exact: ExactTimes): void {
     const { times, emitter } = this.#parts;
     times.learn(container.times, exact, this.#profile, emitter.now);
@@ -227,7 +225,6 @@ export class Expectations {
     this.#waiting.add(container);
   }
 
-  /** The event of a stage came. */
   announce(container: TrackedContainer, stage: Stage, at: Mono): void {
     const standing = container.stages.standing(stage);
     if (standing.is === 'announced') return;
@@ -330,7 +327,6 @@ export class Expectations {
     emitter.emitStageFinding(judgement, container, stage, expectation.proof);
   }
 
-  /** The event was judged to be missed. */
   missed(container: TrackedContainer, stage: Stage, findingId: string): void {
     this.#counters.missed += 1;
     this.#setStanding(container, stage, { is: 'missed', findingId });

@@ -54,7 +54,6 @@ export function stageFinding(
   };
 }
 
-/** The event of a container's start or stop is overdue. */
 export function overdueRecord(
   { findingId, at, epochStart }: Pick<Judgement, 'findingId' | 'at' | 'epochStart'>,
   container: TrackedContainer,

@@ -32,7 +32,6 @@ export class Judgements {
     this.#parts = parts;
   }
 
-  /** Overdue starts and stops that were not reported because of the rate limit. */
   get overdueSuppressed(): number {
     return this.#overdueLimit.denied;
   }

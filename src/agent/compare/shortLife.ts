@@ -59,7 +59,6 @@ export class ShortLives {
     container.unseenRun = null;
   }
 
-  /** A list lacks a container. */
   absent(container: TrackedContainer, answer: ListAnswer, previous: ListAnswer | null): void {
     const interval = this.#interval(container, answer, previous);
     if (interval === null || previous === null) return;
@@ -98,7 +97,6 @@ export class ShortLives {
   }
 }
 
-/** A judgement on what two lists could not see. */
 function shortLifeFinding(
   judgement: Judgement,
   container: TrackedContainer,

@@ -31,7 +31,6 @@ const HINT = { hint: 'stream_starved' } as const;
 export interface StarvedStream {
   /** The finding that reports it. */
   readonly findingId: string;
-  /** When the last event came. */
   readonly since: Mono;
   /** What had been proven when it was reported: the changes, and the relists that found them. */
   readonly changes: number;
@@ -65,7 +64,6 @@ export class Starvation {
     return this.#present;
   }
 
-  /** An event of any id came. */
   eventReceived(at: Mono): void {
     if (this.#present !== null) this.#past = { from: this.#present.since, to: at };
     this.#end(at);
@@ -140,7 +138,6 @@ export class Starvation {
   }
 }
 
-/** Changes that nothing announced. */
 class Changes {
   #changes = 0;
   #ids = new Set<string>();

@@ -20,7 +20,6 @@ const MAX_CONTAINERS = 50_000;
 interface UntrackedGap {
   readonly gapId: string;
   readonly from: Mono;
-  /** When an id was last not tracked. */
   last: Mono;
 }
 
@@ -45,7 +44,6 @@ export class TrackedContainers {
     this.#emitter = emitter;
   }
 
-  /** How often an id was not tracked. */
   get untracked(): number {
     return this.#untracked;
   }
@@ -101,7 +99,6 @@ export class TrackedContainers {
     return container?.unchangedItem === item ? container : undefined;
   }
 
-  /** More is known of the identity of a container. */
   identify(container: TrackedContainer, identity: ContainerIdentity): void {
     container.identify(identity);
     this.#identityVersion += 1;
@@ -138,7 +135,6 @@ export class TrackedContainers {
     return true;
   }
 
-  /** A relist that ended at `end` has been compared. */
   relisted(end: Mono): void {
     this.#relisted = end;
     if (this.#gap !== null && this.#gap.last < end) this.#endGap(this.#gap, end);

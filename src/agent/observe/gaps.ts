@@ -55,7 +55,6 @@ export class Gaps {
     this.#record(scope, gap, now, to < gap.from ? gap.from : to);
   }
 
-  /** Records a gap that has already ended. */
   recordClosed(scope: GapScope, cause: string, from: Mono, to: Mono, now: Mono): void {
     this.#record(scope, { gapId: this.#mintId(), cause, from }, now, to);
   }
@@ -116,7 +115,6 @@ export class Gaps {
 
 /** What is known of the agents before this one. */
 export interface PreviousAgents {
-  /** The start of this epoch. */
   readonly start: Mono;
   /** The last moment that the previous agent observed; null if there was none, or if it has recorded its own end. */
   readonly lastObserved: {

@@ -45,7 +45,6 @@ const EARLY_RELISTS = { capacity: 2, interval: millis(30_000) };
 export const RELIST_ERROR_CODES = ['TOO_MANY_ITEMS', 'TOO_MANY_BYTES', 'UNEXPECTED'] as const;
 
 export interface RelistFailure {
-  /** When the failed relist started, and when it failed. */
   readonly from: Mono;
   readonly at: Mono;
   /** See docs/reference/errors.md, "Lists that fail". */
@@ -71,7 +70,6 @@ export interface RelisterOptions {
   readonly timeoutMs?: number;
 }
 
-/** What one relist asks of the wait after it. */
 interface RelistCost {
   /** How long to wait for the runtime's sake, in microseconds. */
   readonly minWait: number;
@@ -119,7 +117,6 @@ export class Relister {
     this.#containers.setRuntime(profile);
   }
 
-  /** Many events bring the next relist forward. */
   eventReceived(): void {
     this.#bursts.eventReceived();
     this.#shortenAfterBurst();

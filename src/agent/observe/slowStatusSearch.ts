@@ -25,7 +25,6 @@ const REST_FACTOR = 9;
 const MAX_CALLS = 1_000;
 const BEAT: Micros = millis(100);
 
-/** What was seen of a status. */
 export const TIMED_STATUSES = ['quick', 'slow', 'timed_out'] as const;
 export type TimedStatus = (typeof TIMED_STATUSES)[number];
 
@@ -89,13 +88,11 @@ export class SlowStatusSearch {
     this.#calls = 0;
   }
 
-  /** Cancels the call that is under way. */
   stop(): void {
     this.#stopped = true;
     this.#call?.abort();
   }
 
-  /** Ends the minute. */
   takeMinute(epochStart: Mono): StatusesOfMinute {
     const { asked, slow } = this.#minute;
     const slowest = this.#slowest;

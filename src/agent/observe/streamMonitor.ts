@@ -48,7 +48,6 @@ export interface StreamMonitorOptions {
   readonly startReader?: StartReader | undefined;
 }
 
-/** What the monitor asks of the observer. */
 export interface StreamMonitorEvents {
   identified(runtime: RuntimeVersion, profile: RuntimeProfile): void;
   /** An event was compared that had been received at `at`. */
@@ -104,7 +103,6 @@ export class StreamMonitor {
     this.#startTimer();
   }
 
-  /** Ends the session and waits until its reader is gone. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#stopTimer();
@@ -127,7 +125,6 @@ export class StreamMonitor {
     return isSilent ? 'the reader is silent' : null;
   }
 
-  /** Another runtime answers at the socket. */
   runtimeReplaced(): void {
     this.#subscription.runtimeReplaced();
   }

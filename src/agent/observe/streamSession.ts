@@ -42,7 +42,6 @@ export function sessionRecord(
   };
 }
 
-/** Both clocks, read at once. */
 interface ClockReading {
   readonly now: Mono;
   readonly wall: Wall;

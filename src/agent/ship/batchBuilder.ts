@@ -24,7 +24,6 @@ export class BatchBuilder {
   /** The first contexts of earlier epochs, for probes. */
   readonly #contexts = new WeakMap<Epoch, Context>();
 
-  /** `key`: signs every batch. */
   constructor(spool: Spool, deliveries: Deliveries, key: KeyObject | undefined) {
     this.#key = key;
     this.#spool = spool;

@@ -55,7 +55,6 @@ export class BatchQueue {
     await this.#addTo(this.#queue, 'batch', batch.data, batch.id);
   }
 
-  /** Adds an enrolment, unless the queue has it. */
   async addEnrolment(enrol: string): Promise<void> {
     if (this.#queue === null) return;
     const data: EnrolmentJob = { enrol };

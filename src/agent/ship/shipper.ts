@@ -106,7 +106,6 @@ export class Shipper {
     return this.#options.enrolment?.validSeconds() ?? Number.NaN;
   }
 
-  /** How many acknowledgements were refused. */
   get refusedAcks(): number {
     return this.#refusedAcks + this.#ackReader.refused;
   }
@@ -119,7 +118,6 @@ export class Shipper {
     return `an acknowledgement up to seq ${refusedSeq} of epoch ${epoch.meta.epoch} is not believed: ${epoch.lastSeq} are written`;
   }
 
-  /** How many records the store has not acknowledged. */
   get unacknowledged(): number {
     return this.#options.spool.unackedRecords;
   }

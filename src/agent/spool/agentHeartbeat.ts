@@ -24,7 +24,6 @@ const HeartbeatSchema = v.object({
   /** The same moment, on the wall clock of the epoch's start. */
   wall: v.pipe(integer, v.transform<number, Wall>(wall)),
   bootId: v.string(),
-  /** The incarnation that wrote it. */
   incarnation: integer,
   /** Its records up to here were synced; those in memory end with the process, and the next agent declares them lost. */
   lastSeq: v.fallback(integer, 0),
@@ -85,6 +84,5 @@ function endedAt(
   return { mono: isSameBoot ? last.mono : null, wall: last.wall, cause: isSameBoot ? 'died' : 'rebooted' };
 }
 
-/** The id of this boot of the machine. */
 export const readBootId = async (): Promise<string> =>
   (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();

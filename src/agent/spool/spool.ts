@@ -55,7 +55,6 @@ export interface SpoolSettings {
   readonly log: Logger;
 }
 
-/** What was found when the spool was opened. */
 export interface OpenedSpool {
   readonly files: SpoolFiles;
   /** Null if running from memory is not allowed. */
@@ -177,7 +176,6 @@ export class Spool {
     return this.#context;
   }
 
-  /** Sets the context of the records that follow. */
   setContext(context: Omit<Context, 'no'>): void {
     this.#context = { no: (this.#context?.no ?? 0) + 1, ...context };
   }
@@ -193,7 +191,6 @@ export class Spool {
     void this.flush();
   }
 
-  /** Sets what is called after every write. */
   onWritten(listener: () => void): void {
     this.#writer.onWritten(listener);
   }

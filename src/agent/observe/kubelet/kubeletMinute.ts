@@ -207,7 +207,6 @@ class RuntimeCallTotals {
   }
 }
 
-/** A lower bound for the longest of the added calls. */
 function longestAtLeast(before: Histogram | undefined, now: Histogram | undefined): number {
   const added = increase(before?.count, now?.count);
   if (added === 0) return 0;

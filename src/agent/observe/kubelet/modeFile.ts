@@ -64,7 +64,6 @@ export class ModeFile {
     return { model, mode, reason, since, scrape: { ...scrape, started, ended }, sameBoot };
   }
 
-  /** Saves in the background; the last save wins. */
   save({ state, lastScrape: scrape }: Pick<ModeTracker, 'state' | 'lastScrape'>): void {
     if (scrape === null) return;
     const { model, mode, reason } = state;
@@ -72,7 +71,6 @@ export class ModeFile {
     this.#file.save({ v: 1, node: this.#node, bootId: this.#bootId, model, mode, reason, since, scrape });
   }
 
-  /** Resolves when everything saved so far is written. */
   saved(): Promise<void> {
     return this.#file.saved();
   }

@@ -10,9 +10,7 @@ import { type Micros, type Mono, millis, mono } from '../../../protocol/units.ts
 
 /** The answer of Version on the reader's own connection, once before and once after subscribing. */
 const VERSION = 1;
-/** The stream call was made. */
 const OPENED = 2;
-/** One event, as received. */
 const EVENT = 3;
 /** One event whose payload had to be dropped because the parent did not read. */
 const DIGEST = 4;
@@ -75,7 +73,6 @@ function bodyOf(frame: Frame): [kind: number, body: Buffer] {
   }
 }
 
-/** Reassembles frames from the chunks of a pipe. */
 export class FrameReader {
   #chunks: Buffer[] = [];
   #size = 0;

@@ -116,7 +116,6 @@ export const SavedPaceSchema = v.object({
 });
 export type SavedPace = Readonly<v.InferOutput<typeof SavedPaceSchema>>;
 
-/** Keeps the pace for the next process. */
 export type PaceStore = Pick<SavedFile<typeof SavedPaceSchema>, 'load' | 'save' | 'saved'>;
 
 export const NO_PACE_STORE: PaceStore = {
@@ -125,7 +124,6 @@ export const NO_PACE_STORE: PaceStore = {
   saved: async () => undefined,
 };
 
-/** Decides how soon to subscribe again. */
 export class SubscriptionPace {
   readonly #store: PaceStore;
   readonly #random: () => number;
@@ -159,7 +157,6 @@ export class SubscriptionPace {
     return this.#store.saved();
   }
 
-  /** A subscription lasted. */
   lasted(): void {
     this.#attempts = 0;
     this.#store.save({ attempts: 0, subscribed: this.#subscribed });
