@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { temporaryFolder } from '../localServices/temporaryFolder.ts';
 
-const place = temporaryFolder('lint');
+const place = temporaryFolder('lint', undefined);
 afterAll(() => place.remove());
 
 /** Lints a text as a file of the product, with the project's configuration, and returns the lines that the rule refuses. */

@@ -1,8 +1,8 @@
 /*
- * Assertions: what they say cannot happen unless this program has a defect.
+ * Assertions: what must hold unless this program has a defect.
  */
 
-/** Throws unless the condition holds. `broken` says which invariant then is. */
+/** Throws if an invariant is broken; `broken` says which, and in what way. */
 export function invariant(condition: unknown, broken: string): asserts condition {
   if (!condition) throw new Error(`invariant broken: ${broken}`);
 }

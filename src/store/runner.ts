@@ -4,17 +4,12 @@
  */
 import { DrizzleQueryError } from 'drizzle-orm';
 import { drizzle, type PgRemoteDatabase } from 'drizzle-orm/pg-proxy';
-import { type CustomTypesConfig, type QueryResultRow, types } from 'pg';
+import { type CustomTypesConfig, types } from 'pg';
 import type { Statement } from './statement.ts';
 
 export interface SqlRunner {
   /** `count`: of the rows that were read or written. */
   run<R>(statement: Statement<R>, values?: readonly unknown[]): Promise<{ rows: R[]; count: number }>;
-  /** TEMPORARY: until every statement has a row. */
-  run<R extends QueryResultRow>(
-    statement: { readonly text: string; readonly name?: string },
-    values?: readonly unknown[],
-  ): Promise<{ rows: R[]; count: number }>;
   /** Runs the typed query that `build` makes. Throws what Postgres said, without the values. */
   query<T>(build: (db: Queries) => PromiseLike<T>): Promise<T>;
 }
@@ -36,15 +31,14 @@ export type Execute = (query: {
 export function runnerOf(execute: Execute): SqlRunner {
   let queries: Queries | undefined;
   return {
-    // biome-ignore lint/suspicious/noExplicitAny: temporary
-    run: (async ({ text, name, row }: any, values: readonly unknown[] = []) => {
+    async run({ text, name, row }, values = []) {
       const { rows, rowCount } = await execute({
         ...{ text, values: [...values] },
         ...(name === undefined ? {} : { name }),
       });
-      const read = row === undefined ? (rows ?? []) : rows.map((each) => row.read(each));
+      const read = row === undefined ? [] : rows.map((each) => row.read(each as Record<string, unknown>));
       return { rows: read, count: rowCount ?? 0 };
-    }) as SqlRunner['run'],
+    },
     async query(build) {
       queries ??= drizzle(async (text, values) => ({
         rows: (await execute({ text, values, rowMode: 'array' })).rows,

@@ -148,8 +148,7 @@ function settingsOf(rows: readonly { key: string; value: unknown }[]): StoreSett
 
 /** Runs each statement in a transaction of its own. */
 const eachIn = (inTransaction: Store['transaction']): SqlRunner => ({
-  run: ((statement: never, values: never) =>
-    inTransaction((each) => each.run(statement, values))) as SqlRunner['run'],
+  run: (statement, values) => inTransaction((each) => each.run(statement, values)),
   query: (build) => inTransaction((each) => each.query(build)),
 });
 

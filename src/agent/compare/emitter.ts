@@ -24,7 +24,6 @@ export interface ComparisonOutput {
 
 export class Emitter {
   readonly epochStart: Mono;
-  /** Returns a fresh random UUID at every call. */
   readonly mintId: () => string;
   #now: Mono;
   #emissions: Emission[] = [];
@@ -48,7 +47,6 @@ export class Emitter {
     if (at > this.#now) this.#now = at;
   }
 
-  /** Hands over what was collected since the last call. */
   take(): ComparisonOutput {
     const output = { emissions: this.#emissions, queries: this.#queries };
     this.#emissions = [];
@@ -65,8 +63,8 @@ export class Emitter {
     this.#unsure.push({ record, object, undo });
   }
 
-  /** The wall clock was read. */
-  settleUnsure(stepped: boolean): void {
+  /** The wall clock was read: emits what waits for that, or undoes it. */
+  releaseUnsure(stepped: boolean): void {
     for (const { record, object, undo } of this.#unsure) {
       if (stepped) undo();
       else this.#emissions.push({ record, object });
@@ -74,7 +72,6 @@ export class Emitter {
     this.#unsure = [];
   }
 
-  /** Asks for the status of a container or sandbox. */
   query({ id, isSandbox }: ContainerIdentity): void {
     this.#queries.push({ id, isSandbox });
   }
@@ -95,7 +92,6 @@ export class Emitter {
     return { findingId: findingId ?? this.mintId(), kind, at: this.#now, cause, epochStart, details };
   }
 
-  /** Emits a finding on the event of one stage. */
   emitStageFinding(
     judgement: Judgement,
     container: TrackedContainer,

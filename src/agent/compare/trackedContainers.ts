@@ -20,7 +20,6 @@ const MAX_CONTAINERS = 50_000;
 interface UntrackedGap {
   readonly gapId: string;
   readonly from: Mono;
-  /** When an id was last not tracked. */
   last: Mono;
 }
 
@@ -45,7 +44,6 @@ export class TrackedContainers {
     this.#emitter = emitter;
   }
 
-  /** How often an id was not tracked. */
   get untracked(): number {
     return this.#untracked;
   }
@@ -88,7 +86,7 @@ export class TrackedContainers {
   forUpdate(id: string): TrackedContainer | undefined {
     const container = this.#containers.get(id);
     if (container !== undefined) {
-      container.compareAgain();
+      container.unchangedItem = null;
       this.#unsettled.add(container);
       this.#updates += 1;
     }
@@ -98,10 +96,9 @@ export class TrackedContainers {
   /** The container that this item shows unchanged; on a quiet node most are. */
   unchanged(item: ListedItem): TrackedContainer | undefined {
     const container = this.#containers.get(item.object.id);
-    return container?.isUnchanged(item) === true ? container : undefined;
+    return container?.unchangedItem === item ? container : undefined;
   }
 
-  /** More is known of the identity of a container. */
   identify(container: TrackedContainer, identity: ContainerIdentity): void {
     container.identify(identity);
     this.#identityVersion += 1;
@@ -138,7 +135,6 @@ export class TrackedContainers {
     return true;
   }
 
-  /** A relist that ended at `end` has been compared. */
   relisted(end: Mono): void {
     this.#relisted = end;
     if (this.#gap !== null && this.#gap.last < end) this.#endGap(this.#gap, end);
@@ -165,7 +161,7 @@ export class TrackedContainers {
     this.#containers.delete(id);
     this.#unsettled.delete(container);
     this.#identityVersion += 1;
-    for (const duplicate of duplicates) this.#containers.get(duplicate)?.removeDuplicate(id);
+    for (const duplicate of duplicates) this.#containers.get(duplicate)?.duplicates.delete(id);
   }
 
   /** What happens to ids that are not tracked is unknown: a gap of the stream. */

@@ -15,7 +15,6 @@ import { RelistSpeed } from './kubelet/relistSpeed.ts';
 import { clampOffset, type NodeState } from './nodeState.ts';
 import type { Reporter } from './reporter.ts';
 
-/** Keeps the mode for the next agent. */
 export interface ModeStore {
   save(tracker: Pick<ModeTracker, 'state' | 'lastScrape'>): void;
 }
@@ -24,7 +23,6 @@ interface KubeletMonitorOptions {
   readonly epochStart: Mono;
   /** How long a mode is known without a scrape that confirms it. */
   readonly confirmedFor?: Micros;
-  /** What the previous agent saved. */
   readonly saved: SavedMode | null;
   readonly store: ModeStore;
   readonly gaps: Gaps;

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import type { Logger } from '../../platform/log.ts';
 import type { Epoch, EpochList } from './epoch.ts';
-import type { SpoolFiles } from './files.ts';
+import { type SpoolFiles, spoolUnusable } from './files.ts';
 import type { Losses } from './losses.ts';
 import type { MemoryFallback } from './memoryFallback.ts';
 import { saveReached } from './recovery.ts';
@@ -76,7 +76,8 @@ export class Eviction {
     if ((await files.usage(dir)) > MAX_USAGE) {
       // A copy: a sweep may remove an epoch meanwhile, and the next one must not be skipped.
       for (const epoch of [...this.#epochs.all]) await this.#dropAcknowledged(epoch, openSegment);
-      if ((await files.usage(dir)) > MAX_USAGE) throw new Error(`the disk is over ${100 * MAX_USAGE} % full`);
+      if ((await files.usage(dir)) > MAX_USAGE)
+        throw spoolUnusable(`the disk is over ${100 * MAX_USAGE} % full`);
     }
     this.#usageCheckedAt = now;
   }

@@ -7,8 +7,9 @@
 import { join } from 'node:path';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import type { Epoch, EpochList, LostRange } from './epoch.ts';
+import type { Epoch, EpochList } from './epoch.ts';
 import { errorCode, type SpoolFiles, writeAll, writeDurably } from './files.ts';
+import type { LostRange } from './lostRanges.ts';
 
 const RESERVE_FILE = 'reserve';
 const RESERVE_BYTES = 64 * 1024;

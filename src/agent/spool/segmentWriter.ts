@@ -122,7 +122,6 @@ export class SegmentWriter {
     return this.#afterSyncs(() => this.#sync());
   }
 
-  /** Syncs and closes the last segment. */
   async end(): Promise<void> {
     this.#isEnding = true;
     await this.sync();

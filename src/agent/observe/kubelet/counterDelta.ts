@@ -7,7 +7,6 @@ import type { Histogram } from './metrics.ts';
 export const toCount = (value: number): number =>
   Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.round(value)));
 
-/** Seconds as whole microseconds. */
 export const toMicros = (seconds: number): number => toCount(seconds * 1e6);
 
 /** A counter that was absent before counts from 0. */

@@ -31,7 +31,6 @@ export type GoodScrape = Extract<Scrape, { ok: true }>;
 export class FeatureGate {
   #status: GateStatus = { is: 'unknown', why: 'the kubelet has not been scraped yet', before: null };
   #last: GoodScrape | null = null;
-  /** How many other kubelet runs were seen. */
   restarts = 0;
 
   status(now: Mono): GateStatus {

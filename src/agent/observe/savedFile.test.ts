@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { wall } from '../../../protocol/units.ts';
-import { PaceFile } from './subscribePaceFile.ts';
+import { wall } from '../../protocol/units.ts';
+import { SavedFile } from './savedFile.ts';
+import { SavedPaceSchema } from './stream/subscribePolicy.ts';
 
 let folder: string;
 let lines: string[];
@@ -14,7 +15,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const fileIn = (dir: string) => new PaceFile(dir, pino({}, { write: (line: string) => lines.push(line) }));
+const log = pino({}, { write: (line: string) => lines.push(line) });
+const fileIn = (dir: string) => new SavedFile(join(dir, 'stream.json'), SavedPaceSchema, log);
 
 describe('the pace on disk', () => {
   test('the pace loaded is the one saved last', async () => {
@@ -35,6 +37,6 @@ describe('the pace on disk', () => {
     const file = fileIn(join(folder, 'missing'));
     file.save({ attempts: 1, subscribed: null });
     await file.saved();
-    expect(lines.join()).toContain('subscription pace not saved');
+    expect(lines.join()).toContain('file beside the spool unusable');
   });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { mono, wall } from '../../protocol/units.ts';
-import { streamReason } from './streamReason.ts';
+import { streamReason } from './streamSession.ts';
 
 const POLICY = 'containerd 2 gives every subscriber every event';
 const clocks = { now: mono(90_000_000), wall: wall(Date.UTC(2026, 0, 1, 12) * 1000) };

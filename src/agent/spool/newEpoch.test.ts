@@ -3,7 +3,7 @@ import { CONTEXT, SpoolBed, spoolRecord } from '../../../test/support/spoolBed.t
 import { MAX_INT4, MAX_OFFSET } from '../../protocol/record.ts';
 import { between, type Micros, millis, shift } from '../../protocol/units.ts';
 import { HEARTBEAT_MS } from './agentHeartbeat.ts';
-import { isEpochFull, MAX_EPOCH_AGE, MAX_EPOCH_CONTEXTS, MAX_EPOCH_RECORDS } from './epochLimits.ts';
+import { isEpochFull, MAX_EPOCH_AGE, MAX_EPOCH_CONTEXTS, MAX_EPOCH_RECORDS } from './newEpoch.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval'] }));
 afterEach(() => void vi.useRealTimers());
