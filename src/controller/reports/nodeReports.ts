@@ -7,8 +7,11 @@
 import { type KubeClient, pagesOf } from '../../kube/client.ts';
 import { PLEG_REPORTS } from '../../kube/object.ts';
 import { isSameLabels, type KubeNode, type Labels, labelsOf } from '../../kube/projection.ts';
+import { rightsOn } from '../../kube/rights.ts';
 import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import type { ReportQueue } from './queue.ts';
+
+export const NODE_REPORT_RIGHTS = rightsOn(PLEG_REPORTS, ['list', 'delete']);
 
 interface ExistingReport {
   readonly uid: string;

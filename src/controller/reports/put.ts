@@ -4,8 +4,15 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { type KubeObject, PLEG_REPORTS } from '../../kube/object.ts';
 import type { KubeNode } from '../../kube/projection.ts';
+import { rightsOn } from '../../kube/rights.ts';
 import type { ReportStatus } from './status.ts';
 import { withoutEmpty } from './text.ts';
+
+/** An apply is a patch, and a create if there is no such object. */
+export const PUT_RIGHTS = [
+  ...rightsOn(PLEG_REPORTS, ['create', 'patch']),
+  ...rightsOn(PLEG_REPORTS, ['patch'], { subresource: 'status' }),
+];
 
 export const REPORT_API = { apiVersion: 'plegwatch.dev/v1alpha1', kind: 'PLEGReport' } as const;
 

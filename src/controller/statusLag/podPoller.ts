@@ -7,13 +7,12 @@
  *
  * The waits grow by a quarter, from one to ten seconds, so that the bounds stay narrow compared with the lag. All reads share one budget;
  * overdue transitions come before samples. While the API server fails, nothing is read and the watches stay.
- *
- * Permissions: pods get.
  */
 
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
 import { podsOf } from '../../kube/object.ts';
+import { rightsOn } from '../../kube/rights.ts';
 import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
@@ -25,6 +24,9 @@ import type { ReadResult, WatchKind } from './metrics.ts';
 import { publishedPod } from './podStatus.ts';
 import { expiredResult, type ReadOutcome, readOutcome } from './readOutcome.ts';
 import { type ClaimedWatch, monotonic, type StoreClock, WatchStore } from './watchStore.ts';
+
+/** Of every namespace. */
+export const POD_RIGHTS = rightsOn(podsOf(''), ['get']);
 
 interface PodPollerMetrics {
   readonly read: (result: ReadResult) => void;
