@@ -11,6 +11,7 @@
 import type { KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/kubeErrors.ts';
 import { IDENTITY, NAMESPACES } from '../kube/object.ts';
+import { rightsOn } from '../kube/rights.ts';
 import { errorFields, PlegwatchError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
 import { sleep } from '../platform/sleep.ts';
@@ -22,6 +23,8 @@ import { present, rowOf, statement } from '../store/statement.ts';
 import { onceAdded, type Store } from '../store/store.ts';
 
 export const bindCluster = statement(bindClusterSql, rowOf({ uid: present(cluster.uid) }));
+
+export const IDENTITY_RIGHTS = rightsOn(NAMESPACES, ['get'], { name: IDENTITY });
 
 const RETRY_MS = 60_000;
 

@@ -55,6 +55,8 @@ export interface KubeOptions {
 interface ListOptions {
   readonly limit?: number;
   readonly continue?: string;
+  /** The list as of exactly this version. Throws KubeStatusError 410 if that is too old. Default: the present one. */
+  readonly atVersion?: string | undefined;
   readonly metadataOnly?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -148,14 +150,14 @@ const PAGE = 500;
 export async function* pagesOf(
   kube: Pick<KubeClient, 'list'>,
   resource: Resource,
-  options: Pick<ListOptions, 'metadataOnly' | 'signal'>,
+  { atVersion, ...options }: Pick<ListOptions, 'metadataOnly' | 'signal' | 'atVersion'>,
 ): AsyncGenerator<Page> {
-  let next: string | undefined;
-  do {
-    const page = await kube.list(resource, { ...options, limit: PAGE, ...(next && { continue: next }) });
+  let page = await kube.list(resource, { ...options, limit: PAGE, atVersion });
+  yield page;
+  while (page.continue !== '') {
+    page = await kube.list(resource, { ...options, limit: PAGE, continue: page.continue });
     yield page;
-    next = page.continue;
-  } while (next !== '');
+  }
 }
 
 /** Reads the credentials, and sends nothing yet. Throws KUBE_CONFIG. */
@@ -234,11 +236,13 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
       }
     },
 
-    async list(resource, { limit, continue: next, metadataOnly = false, signal } = {}) {
+    async list(resource, { limit, continue: next, atVersion, metadataOnly = false, signal } = {}) {
       const operation = { verb: 'list', resource: resourceName(resource) };
+      const exactly =
+        atVersion === undefined ? {} : { resourceVersion: atVersion, resourceVersionMatch: 'Exact' };
       const request: KubeHttpRequest = {
         method: 'GET',
-        path: `${pathOf(resource)}${queryOf({ limit, continue: next })}`,
+        path: `${pathOf(resource)}${queryOf({ limit, continue: next, ...exactly })}`,
         headers: { accept: metadataOnly ? METADATA_LIST : JSON_TYPE },
         timeoutMs: LIST_TIMEOUT_MS,
         signal,

@@ -153,7 +153,7 @@ needs(
       'events.events.k8s.io [] [] [create patch]',
       'leases.coordination.k8s.io [] [plegwatch-controller] [get create patch]',
       'namespaces [] [kube-system] [get]',
-      'nodes [] [] [get list watch]',
+      'nodes [] [] [list watch]',
       'plegreports.plegwatch.dev [] [] [list create patch delete]',
       'plegreports.plegwatch.dev/status [] [] [patch]',
       'pods [] [] [get]',

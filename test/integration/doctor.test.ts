@@ -450,7 +450,7 @@ needs(
       ]);
       const { message, cure } = named(examined, 'api rights') ?? {};
       expect(message).toMatch(
-        /may not: get nodes, .*patch plegreports\/status\.plegwatch\.dev, create events\.events\.k8s\.io, .*, get pods$/,
+        /may not: list nodes, .*patch plegreports\/status\.plegwatch\.dev, create events\.events\.k8s\.io, .*, get pods$/,
       );
       expect(cure).toMatch(/ClusterRole/);
     });

@@ -4,8 +4,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
+import { NODE_RIGHTS, startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
 import { runReport } from '../../src/controller/reports/command.ts';
+import { NODE_REPORT_RIGHTS } from '../../src/controller/reports/nodeReports.ts';
 import {
   type ReportPace,
   type ReportWriter,
@@ -769,14 +770,4 @@ async function controllerUrl(): Promise<string> {
   return url.href;
 }
 
-/** Exactly the permissions in the header of writer.ts. */
-const grant = () =>
-  bed.grant([
-    { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch'] },
-    {
-      apiGroups: ['plegwatch.dev'],
-      resources: ['plegreports'],
-      verbs: ['get', 'list', 'create', 'patch', 'delete'],
-    },
-    { apiGroups: ['plegwatch.dev'], resources: ['plegreports/status'], verbs: ['patch'] },
-  ]);
+const grant = () => bed.grant([...NODE_RIGHTS, ...NODE_REPORT_RIGHTS]);

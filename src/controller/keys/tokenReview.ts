@@ -6,7 +6,14 @@
  */
 import * as v from 'valibot';
 import type { KubeClient } from '../../kube/client.ts';
-import { podsOf } from '../../kube/object.ts';
+import { podsOf, TOKEN_REVIEWS } from '../../kube/object.ts';
+import { type KubeRight, rightsOn } from '../../kube/rights.ts';
+
+/** `namespace`: of the agents, whose pods are read. */
+export const reviewRights = (namespace: string): readonly KubeRight[] => [
+  ...rightsOn(TOKEN_REVIEWS, ['create']),
+  ...rightsOn(podsOf(namespace), ['get']),
+];
 
 /** A service account, as `namespace/name`. */
 export interface ServiceAccount {

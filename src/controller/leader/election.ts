@@ -4,14 +4,13 @@
  *   candidate ── takes the Lease ──► leading ── the Lease is lost, or not renewed in time ──► ending ── all has ended ──► candidate
  *
  * Stopping releases the Lease, so that another controller leads within seconds.
- *
- * Permissions: leases.coordination.k8s.io get, create, patch, of the one Lease.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeStatusError } from '../../kube/kubeErrors.ts';
 import { leasesOf } from '../../kube/object.ts';
+import { type KubeRight, rightsOn } from '../../kube/rights.ts';
 import { readClocks } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
@@ -27,9 +26,18 @@ import {
   releasedLease,
 } from './lease.ts';
 
+export interface LeasePlace {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Candidates make the Lease if it is missing, and may make this one only. */
+export const leaseRights = ({ namespace, name }: LeasePlace): readonly KubeRight[] =>
+  rightsOn(leasesOf(namespace), ['get', 'create', 'patch'], { name });
+
 export interface ElectionOptions {
   readonly kube: Pick<KubeClient, 'get' | 'apply'>;
-  readonly lease: { readonly namespace: string; readonly name: string };
+  readonly lease: LeasePlace;
   readonly log: Logger;
   /** Whether this controller could do the work. While it could not, it neither takes nor renews the Lease. */
   readonly isFit: () => boolean;

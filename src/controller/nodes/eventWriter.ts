@@ -11,6 +11,7 @@ import { createHash } from 'node:crypto';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
 import { EVENTS } from '../../kube/object.ts';
+import { rightsOn } from '../../kube/rights.ts';
 import { readClocks } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
@@ -23,6 +24,9 @@ import type { RowOf } from '../../store/statement.ts';
 import type { Store } from '../../store/store.ts';
 import type { NodeWatch } from './nodeWatch.ts';
 import { listOccurrences } from './statements.ts';
+
+/** An apply is a patch, and a create if there is no such object. */
+export const EVENT_RIGHTS = rightsOn(EVENTS, ['create', 'patch']);
 
 /** What became of an Event. */
 export const EVENT_RESULTS = ['written', 'suppressed', 'refused'] as const;

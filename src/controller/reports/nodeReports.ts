@@ -8,10 +8,17 @@
 import { type KubeClient, pagesOf } from '../../kube/client.ts';
 import { type KubeObject, PLEG_REPORTS } from '../../kube/object.ts';
 import { isSameLabels, type KubeNode, type Labels, labelsOf } from '../../kube/projection.ts';
+import { rightsOn } from '../../kube/rights.ts';
 import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import type { ReportQueue } from './queue.ts';
 import { REPORT_API, type ReportStatus } from './status.ts';
 import { withoutEmpty } from './text.ts';
+
+/** An apply is a patch, and a create if there is no such object. */
+export const NODE_REPORT_RIGHTS = [
+  ...rightsOn(PLEG_REPORTS, ['list', 'delete', 'create', 'patch']),
+  ...rightsOn(PLEG_REPORTS, ['patch'], { subresource: 'status' }),
+];
 
 interface ExistingReport {
   readonly uid: string;

@@ -8,8 +8,6 @@
  * Each pass deletes reports without a Node, then reads, builds and, if they changed, writes the due ones. A row leaves the queue when its
  * report is written, unless it became due again meanwhile; while the API server is unavailable rows stay in the queue. A node that was just
  * written waits, so that a burst of changes is one write.
- *
- * Permissions: nodes get, list, watch; plegreports.plegwatch.dev get, list, create, patch, delete; plegreports.plegwatch.dev/status patch.
  */
 
 import type { KubeClient } from '../../kube/client.ts';

@@ -7,13 +7,12 @@
  *
  * The waits grow by a quarter, from one to ten seconds, so that the bounds stay narrow compared with the lag. All reads share one budget;
  * overdue transitions come before samples. While the API server fails, nothing is read and the watches stay.
- *
- * Permissions: pods get.
  */
 
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
 import { podsOf } from '../../kube/object.ts';
+import { rightsOn } from '../../kube/rights.ts';
 import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
@@ -27,6 +26,9 @@ import { expiredResult, type ReadOutcome, type ReadResult, readOutcome } from '.
 import type { ClaimedWatch } from './statements.ts';
 import { MAX_SAMPLE_DELAY_MS, type WatchKind, waitAfter } from './watchLimits.ts';
 import { type StoreClock, WatchStore } from './watchStore.ts';
+
+/** Of every namespace. */
+export const POD_RIGHTS = rightsOn(podsOf(''), ['get']);
 
 interface PodPollerMetrics {
   readonly read: (result: ReadResult) => void;
