@@ -28,22 +28,19 @@ import { mayResolve, resolveAcrossEpochs } from './crossEpochResolution.ts';
 import {
   closeEarlier,
   declareGaps,
-  type ImplausibleBatch,
   implausibleSeq,
   lockEpoch,
-  type OverQuota,
   overQuota,
+  type RejectedBatch,
   type UnbelievedClaim,
-  type UnknownNode,
-  type UnsignedBatch,
   unbelievedClaims,
 } from './epoch.ts';
 import { advanceEpochs, type EpochAdvance, type EpochReply } from './epochAdvance.ts';
 import type { Partition, PartitionCache } from './partitionCache.ts';
 import { type StorableRecord, timedOut, type UnstorableRecord, validateRecords } from './recordValidation.ts';
 import { type WrittenRecords, writeOneByOne, writeRecords, writeResolutions } from './recordWriters.ts';
-import { DEFAULT_NODE_ROWS_PER_DAY, divideSeqs, RowBudget } from './rowQuota.ts';
-import { countSeqs } from './seqRanges.ts';
+import { DEFAULT_NODE_ROWS_PER_DAY, RowBudget } from './rowQuota.ts';
+import { countSeqs, divideSeqs } from './seqRanges.ts';
 
 export interface CommittedBatch {
   readonly kind: 'committed';
@@ -59,7 +56,7 @@ export interface CommittedBatch {
 }
 
 /** What can be done with a batch: all of it, or none. */
-export type CommitOutcome = CommittedBatch | UnsignedBatch | ImplausibleBatch | OverQuota | UnknownNode;
+export type CommitOutcome = CommittedBatch | RejectedBatch;
 
 /** Adds transitions to the watches of the status lag. */
 export interface WatchEnqueuer {
@@ -147,8 +144,8 @@ async function attempt(context: CommitContext, envelope: Envelope, mode: WriteMo
 
 /** Rolls back the transaction of a batch that is rejected: its node and its epoch may have been added for it. */
 class NotCommitted extends Error {
-  readonly outcome: Exclude<CommitOutcome, CommittedBatch>;
-  constructor(outcome: Exclude<CommitOutcome, CommittedBatch>) {
+  readonly outcome: RejectedBatch;
+  constructor(outcome: RejectedBatch) {
     super(outcome.error);
     this.outcome = outcome;
   }

@@ -30,7 +30,8 @@ import type { Attribution, AttributionRefusal } from '../keys/attribution.ts';
 import type { Enroller } from '../keys/enroller.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { BatchCommitter } from './batchCommitter.ts';
-import type { CommitContext, CommitOutcome, CommittedBatch } from './commitBatch.ts';
+import type { CommitContext, CommittedBatch } from './commitBatch.ts';
+import type { RejectedBatch } from './epoch.ts';
 import type { QueueRepair } from './queueGuard.ts';
 import { type JobHandler, type JobOutcome, NotJson } from './queueWorker.ts';
 import { inputText, type Rejection, storeRejection } from './rejections.ts';
@@ -60,7 +61,7 @@ const REJECTIONS = {
   implausible: 'implausible_seq',
   over_quota: 'over_quota',
   unknown_node: 'unknown_node',
-} as const satisfies Record<Exclude<CommitOutcome['kind'], 'committed' | 'unsigned'>, Rejection['reason']>;
+} as const satisfies Record<Exclude<RejectedBatch['kind'], 'unsigned'>, Rejection['reason']>;
 
 const BACKOFF = { firstMs: 250, maxMs: 4_000 };
 
