@@ -4,7 +4,7 @@
 
 import { BatchCommitter } from '../../src/controller/ingest/batchCommitter.ts';
 import { commitBatch, type WatchEnqueuer } from '../../src/controller/ingest/commitBatch.ts';
-import { PartitionCache } from '../../src/controller/ingest/partitionCache.ts';
+import { createPartitionCache } from '../../src/controller/ingest/partitionCache.ts';
 import { type Batch, decodeBatch, encodeBatch } from '../../src/protocol/batch.ts';
 import { queueOf } from '../../src/protocol/redisKeys.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
@@ -36,7 +36,7 @@ export async function commitTo(
     store,
     clusterId,
     settings: () => settings,
-    partitions: new PartitionCache(),
+    partitions: createPartitionCache(),
     watches,
   };
   for (const batch of batches) {
@@ -58,7 +58,7 @@ export async function createCommitter(
     store: transactions,
     clusterId: await store.ensureCluster(CLUSTER),
     settings: () => settings,
-    partitions: new PartitionCache(),
+    partitions: createPartitionCache(),
     connections: 4,
     now,
     log: { warn: () => undefined, error: () => undefined },

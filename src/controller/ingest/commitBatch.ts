@@ -126,20 +126,30 @@ const WRITE: Readonly<
 };
 
 async function attempt(context: CommitContext, envelope: Envelope, mode: WriteMode): Promise<CommitOutcome> {
-  const made: Partition[] = [];
   try {
-    const committed = await context.store.transaction(async (runner) => {
-      made.length = 0;
+    return await inTransaction(context, async (runner, made) => {
       const outcome = await commitIn(runner, context, envelope, mode, made);
       if (outcome.kind !== 'committed') throw new NotCommitted(outcome);
       return outcome;
     });
-    context.partitions.committed(made);
-    return committed;
   } catch (error) {
     if (error instanceof NotCommitted) return error.outcome;
     throw error;
   }
+}
+
+/** Commits, and remembers the partitions that `work` adds to `made`. */
+export async function inTransaction<T>(
+  { store, partitions }: CommitContext,
+  work: (runner: SqlRunner, made: Partition[]) => Promise<T>,
+): Promise<T> {
+  let made: Partition[] = [];
+  const result = await store.transaction((runner) => {
+    made = [];
+    return work(runner, made);
+  });
+  partitions.committed(made);
+  return result;
 }
 
 /** Rolls back the transaction of a batch that is rejected: its node and its epoch may have been added for it. */

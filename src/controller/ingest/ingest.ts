@@ -26,9 +26,9 @@ import { loadAgentScript } from './agentScript.ts';
 import type { WatchEnqueuer } from './commitBatch.ts';
 import { publishFlow } from './flow.ts';
 import { createJobHandler, type JobHandlerOptions, recordRepairs } from './jobHandler.ts';
-import { PartitionCache } from './partitionCache.ts';
+import { createPartitionCache } from './partitionCache.ts';
 import { guardScripts, type RepairReport } from './queueGuard.ts';
-import { type IngestHealth, QueueProgress } from './queueProgress.ts';
+import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
 import { sweepQueues } from './queueSweep.ts';
 import { type JobHandler, type QueueDepth, type QueueWorker, startQueueWorker } from './queueWorker.ts';
 import { storeRejection } from './rejections.ts';
@@ -87,7 +87,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const onReady = () => void setUp();
   const redis = connectRedis(options, { maxRetry, onError, onReady });
   await waitUntilReady(redis, log);
-  const progress = new QueueProgress(now);
+  const progress = createQueueProgress(now);
   // The queues wait for the keys: nothing is acknowledged without them.
   const { stop: stopKeys, ...keys } = await startKeys({
     ...attribution,
@@ -108,7 +108,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     clusterId,
     cluster,
     settings: () => settings,
-    partitions: new PartitionCache(),
+    partitions: createPartitionCache(),
     watches,
     ...(options.nodeRowsPerDay === undefined ? {} : { nodeRowsPerDay: options.nodeRowsPerDay }),
     intervals,

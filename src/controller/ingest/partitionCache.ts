@@ -27,43 +27,41 @@ export interface Partition {
   readonly day: number;
 }
 
-export class PartitionCache {
-  /** The tables of each day. */
-  readonly #known = new Map<number, Set<string>>();
-
+export interface PartitionCache {
   /** Makes what these records need in the caller's transaction; returns what that was, for {@link committed}. */
-  async ensure(
-    runner: SqlRunner,
-    records: readonly StorableRecord[],
-    epochStart: number,
-  ): Promise<Partition[]> {
-    const missing = this.#missingOf(records, epochStart);
-    for (const { table, day } of missing) await ensurePartition(runner, table, day);
-    return missing;
-  }
-
-  committed(made: readonly Partition[]): void {
-    for (const { table, day } of made) this.#known.set(day, (this.#known.get(day) ?? new Set()).add(table));
-  }
-
+  ensure(runner: SqlRunner, records: readonly StorableRecord[], epochStart: number): Promise<Partition[]>;
+  committed(made: readonly Partition[]): void;
   /** Whether everything that these records need is there already. */
-  knows(records: readonly StorableRecord[], epochStart: number): boolean {
-    return this.#missingOf(records, epochStart).length === 0;
-  }
-
+  knows(records: readonly StorableRecord[], epochStart: number): boolean;
   /** Forgets everything, after a statement found no partition. */
-  forget(): void {
-    this.#known.clear();
-  }
+  forget(): void;
+}
 
-  #missingOf(records: readonly StorableRecord[], epochStart: number): Partition[] {
+export function createPartitionCache(): PartitionCache {
+  /** The tables of each day. */
+  const known = new Map<number, Set<string>>();
+  const missingOf = (records: readonly StorableRecord[], epochStart: number) => {
     const wanted = new Map<string, Partition>();
     for (const { record, at } of records) {
       const day = dayOf(record.type === 'stream_session' ? epochStart + record.opened : at);
       for (const table of TABLES[record.type]) {
-        if (!this.#known.get(day)?.has(table)) wanted.set(`${table} ${day}`, { table, day });
+        if (!known.get(day)?.has(table)) wanted.set(`${table} ${day}`, { table, day });
       }
     }
     return [...wanted].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, partition]) => partition);
-  }
+  };
+  return {
+    knows: (records, epochStart) => missingOf(records, epochStart).length === 0,
+    async ensure(runner, records, epochStart) {
+      const missing = missingOf(records, epochStart);
+      for (const { table, day } of missing) await ensurePartition(runner, table, day);
+      return missing;
+    },
+    committed(made) {
+      for (const { table, day } of made) known.set(day, (known.get(day) ?? new Set()).add(table));
+    },
+    forget() {
+      known.clear();
+    },
+  };
 }

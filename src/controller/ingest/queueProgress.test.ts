@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { QueueProgress } from './queueProgress.ts';
+import { createQueueProgress } from './queueProgress.ts';
 
 describe('ingest health', () => {
   const minutes = (n: number) => n * 60_000;
 
   it('a queue with jobs that makes no progress for two minutes while Postgres answers is not alive', () => {
     let clock = 0;
-    const progress = new QueueProgress(() => clock);
+    const progress = createQueueProgress(() => clock);
     progress.observed(true, [1, 0]);
     expect(progress.health().alive).toBe(true);
     clock = minutes(2);
@@ -16,7 +16,7 @@ describe('ingest health', () => {
 
   it('a queue whose jobs are handled is alive, however many wait', () => {
     let clock = 0;
-    const progress = new QueueProgress(() => clock);
+    const progress = createQueueProgress(() => clock);
     progress.observed(true, [100]);
     clock = minutes(2);
     progress.handled(0);
@@ -26,7 +26,7 @@ describe('ingest health', () => {
 
   it('an empty queue is alive, and so is every queue while Postgres is unavailable', () => {
     let clock = 0;
-    const progress = new QueueProgress(() => clock);
+    const progress = createQueueProgress(() => clock);
     progress.observed(true, [0, 5]);
     clock = minutes(2);
     progress.observed(false, [0, 5]);
@@ -35,7 +35,7 @@ describe('ingest health', () => {
 
   it('ingest has caught up as long as Postgres answers, Redis shows every queue, none is stalled, and few jobs wait', () => {
     let clock = 0;
-    const progress = new QueueProgress(() => clock);
+    const progress = createQueueProgress(() => clock);
     const observeAfter = (seconds: number, database: boolean, depths: (number | null)[]) => {
       clock += seconds * 1_000;
       progress.observed(database, depths);

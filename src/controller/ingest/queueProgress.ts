@@ -18,56 +18,50 @@ export interface IngestHealth {
   readonly caughtUpForMs: number;
 }
 
+export interface QueueProgress {
+  /** A job of a queue was handled: stored, refused, or delayed. */
+  handled(queue: number): void;
+  /** The depth of each queue (null if Redis did not show it) and whether Postgres answered, reported regularly. */
+  observed(database: boolean, depths: readonly (number | null)[]): void;
+  health(): IngestHealth;
+}
+
 const STALLED_AFTER_MS = 90_000;
 /** With more jobs waiting, or a queue that is stalled for longer, ingest is behind. */
 const CAUGHT_UP_JOBS = 1_000;
 const CAUGHT_UP_STALL_MS = 30_000;
 
-export class QueueProgress {
-  readonly #now: () => number;
-  readonly #progressAt = new Map<number, number>();
-  #database = false;
-  #caughtUpSince: number | null = null;
-  #observedAt = Number.NEGATIVE_INFINITY;
-
-  /** `now`: a monotonic clock, in milliseconds. */
-  constructor(now: () => number) {
-    this.#now = now;
-  }
-
-  /** A job of a queue was handled: stored, refused, or delayed. */
-  handled(queue: number): void {
-    this.#progressAt.set(queue, this.#now());
-  }
-
-  /** The depth of each queue (null if Redis did not show it) and whether Postgres answered, reported regularly. */
-  observed(database: boolean, depths: readonly (number | null)[]): void {
-    const now = this.#now();
-    // Nothing is known about a time without observations.
-    if (now - this.#observedAt >= CAUGHT_UP_STALL_MS) this.#caughtUpSince = null;
-    this.#observedAt = now;
-    this.#database = database;
-    // A queue that Redis does not show counts as empty: no restart would cure it.
-    for (const queue of new Set([...this.#progressAt.keys(), ...depths.keys()])) {
-      const idle = (depths[queue] ?? 0) === 0;
-      if (idle || !database || !this.#progressAt.has(queue)) this.#progressAt.set(queue, now);
-    }
-    const depth = depths.reduce<number>((sum, n) => sum + (n ?? 0), 0);
-    const allShown = depths.length > 0 && !depths.includes(null);
-    const caughtUp =
-      database && allShown && depth < CAUGHT_UP_JOBS && this.#stalledForMs(now) < CAUGHT_UP_STALL_MS;
-    this.#caughtUpSince = caughtUp ? (this.#caughtUpSince ?? now) : null;
-  }
-
-  health(): IngestHealth {
-    const now = this.#now();
-    const stalledForMs = this.#stalledForMs(now);
-    const isStale = now - this.#observedAt >= CAUGHT_UP_STALL_MS;
-    const caughtUpForMs = this.#caughtUpSince === null || isStale ? 0 : now - this.#caughtUpSince;
-    return { alive: stalledForMs < STALLED_AFTER_MS, database: this.#database, stalledForMs, caughtUpForMs };
-  }
-
-  #stalledForMs(now: number): number {
-    return Math.max(0, ...[...this.#progressAt.values()].map((at) => now - at));
-  }
+/** `now`: a monotonic clock, in milliseconds. */
+export function createQueueProgress(now: () => number): QueueProgress {
+  const progressAt = new Map<number, number>();
+  let database = false;
+  let caughtUpSince: number | null = null;
+  let observedAt = Number.NEGATIVE_INFINITY;
+  const stalledForMs = () => Math.max(0, ...[...progressAt.values()].map((at) => now() - at));
+  return {
+    handled(queue) {
+      progressAt.set(queue, now());
+    },
+    observed(answers, depths) {
+      // Nothing is known about a time without observations.
+      if (now() - observedAt >= CAUGHT_UP_STALL_MS) caughtUpSince = null;
+      observedAt = now();
+      database = answers;
+      const depth = depths.reduce<number>((sum, n) => sum + (n ?? 0), 0);
+      // A queue that Redis does not show counts as empty: no restart would cure it.
+      for (const queue of new Set([...progressAt.keys(), ...depths.keys()])) {
+        const idle = (depths[queue] ?? 0) === 0;
+        if (idle || !answers || !progressAt.has(queue)) progressAt.set(queue, now());
+      }
+      const allShown = depths.length > 0 && !depths.includes(null);
+      const caughtUp = answers && allShown && depth < CAUGHT_UP_JOBS && stalledForMs() < CAUGHT_UP_STALL_MS;
+      caughtUpSince = caughtUp ? (caughtUpSince ?? now()) : null;
+    },
+    health() {
+      const stalled = stalledForMs();
+      const stale = now() - observedAt >= CAUGHT_UP_STALL_MS;
+      const caughtUpForMs = caughtUpSince === null || stale ? 0 : now() - caughtUpSince;
+      return { alive: stalled < STALLED_AFTER_MS, database, stalledForMs: stalled, caughtUpForMs };
+    },
+  };
 }
