@@ -9,7 +9,7 @@ import type { Difference } from './difference.ts';
 import { FindingMatch } from './findingMatch.ts';
 import { ListContents } from './listContents.ts';
 import { Lookahead } from './lookahead.ts';
-import { ASSUMPTIONS, Reading, type ReadingOutput } from './reading.ts';
+import { ASSUMPTIONS, Reading, type ReadingOutput, TICK } from './reading.ts';
 import { RecentRecords } from './recentRecords.ts';
 import { Resolutions } from './resolutions.ts';
 import { StatusesOfProofs } from './statusesOfProofs.ts';
@@ -24,7 +24,6 @@ export interface EpochResult {
   readonly undecided: ReadonlyMap<string, number>;
 }
 
-const TICK = millis(1_000);
 /** Proofs are read this far ahead, for what they say of exact times. */
 const AHEAD = millis(10 * 60_000);
 /** The comparison remembers what has ended for a quarter of an hour. */

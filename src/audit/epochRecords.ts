@@ -56,21 +56,23 @@ export interface AskedEpochs {
 /** `complete_to`: the last seq up to which every record is stored. */
 export const listEpochs = (runner: SqlRunner, asked: AskedEpochs) =>
   runner.query((db) => {
-    const { node_id, epoch: id, started_at, last_record_at, received, last_seq } = epoch;
-    const started_us = typed(float8, sql`(extract(epoch FROM ${started_at}) * 1000000)::float8`);
-    const complete_to = typed(int4, sql`store.acked_seq(${received}, '{}')`);
+    const { started_at, last_record_at, received } = epoch;
     const ended = sql`coalesce(${last_record_at}, ${started_at})`;
     return db
-      .select({ node_id, node: node.name, epoch: id, started_us, complete_to, last_seq })
+      .select({
+        ...{ node_id: epoch.node_id, node: node.name, epoch: epoch.epoch, last_seq: epoch.last_seq },
+        started_us: typed(float8, sql`(extract(epoch FROM ${started_at}) * 1000000)::float8`),
+        complete_to: typed(int4, sql`store.acked_seq(${received}, '{}')`),
+      })
       .from(epoch)
-      .innerJoin(node, eq(node.node_id, node_id))
+      .innerJoin(node, eq(node.node_id, epoch.node_id))
       .innerJoin(cluster, eq(cluster.cluster_id, epoch.cluster_id))
       .where(
         and(
           eq(cluster.name, asked.cluster),
           asked.node === undefined ? undefined : eq(node.name, asked.node),
-          asked.to === undefined ? undefined : lt(started_at, asked.to.toISOString()),
-          asked.from === undefined ? undefined : gte(ended, asked.from.toISOString()),
+          asked.to && lt(started_at, asked.to.toISOString()),
+          asked.from && gte(ended, asked.from.toISOString()),
         ),
       )
       .orderBy(node.name, epoch.incarnation);
@@ -178,7 +180,7 @@ class EpochReader {
     const { node_id, epoch, complete_to, started_us } = this.#row;
     const values = [node_id, epoch, this.#contextIds, complete_to, started_us];
     const { rows } = await this.#runner.run(findLaterEvents, values);
-    const later = new Map(rows.map(({ finding_id, at }) => [finding_id, mono(at)]));
+    const later = new Map(rows.map(({ finding_id, at }) => [finding_id, at]));
     for await (const row of this.#rows(readFindings, PAGE)) {
       yield findingOf(row, later.get(row.finding_id) ?? null);
     }
@@ -198,18 +200,17 @@ class EpochReader {
     const sessions = await this.#runner.run(readSessions, values);
     const gaps = await this.#runner.run(readGaps, values);
     const strays = await this.#runner.run(findStrayEvents, values);
-    const added = await this.#runner.run(findAddedRecords, [
-      ...[node_id, epoch, this.#contextIds, started_us],
-    ]);
+    const of = [node_id, epoch, this.#contextIds, started_us];
+    const added = await this.#runner.run(findAddedRecords, of);
     return {
       start,
       end,
-      added: added.rows.map((each) => ({ ...each, at: mono(each.at) })),
+      added: added.rows,
       complete: complete_to === last_seq,
       sessions: sessions.rows.map(sessionOf),
       gaps: gaps.rows.filter(({ scope }) => scope === 'stream').map(gapOf),
       agentGaps: gaps.rows.filter(({ scope }) => scope === 'agent').map(gapOf),
-      strayEvents: strays.rows.map((each) => ({ ...each, received: mono(each.received) })),
+      strayEvents: strays.rows,
     };
   }
 
@@ -237,8 +238,10 @@ class EpochReader {
     }
   }
 
-  /** Rows with what is stored of whose their ids are. */
-  async *#identified<R extends KeyedRow>(pages: AsyncIterable<R[]>): AsyncGenerator<Identified<R>> {
+  /** Rows with what is stored of whose their ids are: undefined where nothing is. */
+  async *#identified<R extends KeyedRow>(
+    pages: AsyncIterable<R[]>,
+  ): AsyncGenerator<{ readonly row: R; readonly whose: IdentityRow | undefined }> {
     for await (const rows of pages) {
       const identities = await this.#identitiesOf(rows);
       for (const row of rows) yield { row, whose: identities(row) };
@@ -255,10 +258,4 @@ class EpochReader {
     const known = new Map(identities.rows.map((row) => [nameOf(row), row]));
     return (row) => known.get(nameOf(row));
   }
-}
-
-interface Identified<R> {
-  readonly row: R;
-  /** Undefined where nothing is stored of it. */
-  readonly whose: IdentityRow | undefined;
 }

@@ -34,7 +34,7 @@ type ListedRow = RowOf<typeof readInitial>;
 
 export const eventOf = (row: RowOf<typeof readEvents>, whose: IdentityRow | undefined): StoredEvent => ({
   seq: row.seq,
-  received: mono(row.received),
+  received: row.received,
   id: whose?.id ?? row.key,
   identity: identityOf(whose, (row.flags & 1024) !== 0),
   type: row.flags & 255,
@@ -45,8 +45,8 @@ export const eventOf = (row: RowOf<typeof readEvents>, whose: IdentityRow | unde
 
 export const changeOf = (row: RowOf<typeof readChanges>, whose: IdentityRow | undefined): StoredChange => ({
   seq: row.seq,
-  from: mono(row.window_from),
-  to: mono(row.window_to),
+  from: row.window_from,
+  to: row.window_to,
   identity: listedIdentity(row, whose),
   oldState: stateOf(row.states & 15),
   newState: stateOf((row.states >> 4) & 15),
@@ -74,7 +74,7 @@ export function minuteOf({
   return {
     seq,
     from,
-    to: mono(ended),
+    to: ended,
     clock: wall - ended,
     relists: stored,
     complete: stored.length === relists,
@@ -83,28 +83,28 @@ export function minuteOf({
 
 /** `announcedToOther`: when another epoch received the event. */
 export const findingOf = (row: RowOf<typeof readFindings>, announcedToOther: Mono | null): StoredFinding => ({
-  resolved: monoOrNull(row.resolved),
+  resolved: row.resolved,
   announcedToOther,
   seq: row.seq,
-  at: mono(row.at),
+  at: row.at,
   findingId: row.finding_id,
   kind: row.kind,
   eventType: row.event_type,
   cause: row.cause,
   id: row.container_id,
-  from: monoOrNull(row.window_from),
-  to: monoOrNull(row.window_to),
+  from: row.window_from,
+  to: row.window_to,
   proof: row.proof,
 });
 
 export const sessionOf = (row: RowOf<typeof readSessions>): StreamRecords['sessions'][number] => ({
   no: row.session_no,
-  opened: mono(row.opened),
-  armed: monoOrNull(row.armed),
-  closed: monoOrNull(row.closed),
+  opened: row.opened,
+  armed: row.armed,
+  closed: row.closed,
   events: row.events,
   replayed: row.replayed,
-  firstEvent: monoOrNull(row.first_event),
+  firstEvent: row.first_event,
   storedEvents: row.stored_events,
   storedReplayed: row.stored_replayed,
   firstLiveNs: row.first_live_ns === null ? null : BigInt(row.first_live_ns),
@@ -113,9 +113,9 @@ export const sessionOf = (row: RowOf<typeof readSessions>): StreamRecords['sessi
 export const gapOf = (row: RowOf<typeof readGaps>): GapRecord => ({
   gapId: row.gap_id,
   cause: row.cause,
-  from: mono(row.from_at),
-  to: monoOrNull(row.to_at),
-  eventInside: monoOrNull(row.event_inside),
+  from: row.from_at,
+  to: row.to_at,
+  eventInside: row.event_inside,
 });
 
 function relistsOf(lists: readonly number[], start: Mono): StoredRelist[] {
@@ -140,37 +140,22 @@ function relistsOf(lists: readonly number[], start: Mono): StoredRelist[] {
 /** Null where no record says whose the id is. */
 function identityOf(whose: IdentityRow | undefined, isSandbox: boolean): ContainerIdentity | null {
   if (whose === undefined || (whose.pod_uid === null && whose.attempt === null)) return null;
-  return listed(whose, isSandbox);
+  return listed(whose.id, whose, isSandbox);
 }
 
 /** A list always says what it lists. */
-function listedIdentity({ key, day, states }: ListedRow, whose: IdentityRow | undefined): ContainerIdentity {
-  return listed(whose ?? { ...UNNAMED, id: key, key, day }, (states & 256) !== 0);
-}
+const listedIdentity = ({ key, states }: ListedRow, whose: IdentityRow | undefined): ContainerIdentity =>
+  listed(whose?.id ?? key, whose, (states & 256) !== 0);
 
-function listed(whose: IdentityRow, isSandbox: boolean): ContainerIdentity {
-  const { id, sandbox, pod_uid, pod_namespace, pod_name, container_name, attempt } = whose;
-  return {
-    id,
-    sandbox: sandbox ?? '',
-    isSandbox,
-    podUid: pod_uid ?? '',
-    namespace: pod_namespace ?? '',
-    pod: pod_name ?? '',
-    container: container_name ?? '',
-    attempt: attempt ?? 0,
-  };
-}
-
-const UNNAMED = {
-  sandbox: null,
-  attempt: null,
-  pod_uid: null,
-  pod_namespace: null,
-  pod_name: null,
-  container_name: null,
-} as const;
+const listed = (id: string, whose: IdentityRow | undefined, isSandbox: boolean): ContainerIdentity => ({
+  id,
+  sandbox: whose?.sandbox ?? '',
+  isSandbox,
+  podUid: whose?.pod_uid ?? '',
+  namespace: whose?.pod_namespace ?? '',
+  pod: whose?.pod_name ?? '',
+  container: whose?.container_name ?? '',
+  attempt: whose?.attempt ?? 0,
+});
 
 const stateOf = (state: number): PlegState => PLEG_STATES[state] ?? 'unknown';
-
-const monoOrNull = (at: number | null): Mono | null => (at === null ? null : mono(at));

@@ -2,7 +2,8 @@
  * The statements of an audit, and the rows that they return. Times are microseconds since the epoch began.
  */
 import * as v from 'valibot';
-import { float8, int4, text } from '../store/schema/columns.ts';
+import { type Mono, mono } from '../protocol/units.ts';
+import { type Field, float8, int4, text } from '../store/schema/columns.ts';
 import {
   container,
   containerEvent,
@@ -31,6 +32,8 @@ export const readOnly = command('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ
 /** What was read is compared before the next page is read: on a busy machine that takes a while. */
 export const mayIdle = command('SET LOCAL idle_in_transaction_session_timeout = 0');
 
+/** A time since the epoch began. */
+const MONO: Field<Mono> = { ...float8.field, read: (value) => mono(float8.field.read(value)) };
 /** A proof may be any JSON, if somebody changed it. */
 const PROOF = json(v.fallback(v.record(v.string(), v.unknown()), {}));
 
@@ -46,19 +49,19 @@ export const listContexts = statement(
 export const readEvents = statement(
   readEventsSql,
   rowOf({
-    ...{ seq: containerEvent.seq, received: float8, created_ns: containerEvent.created_ns },
+    ...{ seq: containerEvent.seq, received: MONO, created_ns: containerEvent.created_ns },
     ...{ flags: containerEvent.flags, key: containerEvent.container_key, day: containerEvent.day },
   }),
 );
 const LISTED = { states: relistChange.states, key: relistChange.container_key, day: relistChange.day };
 export const readChanges = statement(
   readChangesSql,
-  rowOf({ seq: relistChange.seq, window_from: float8, window_to: float8, ...LISTED }),
+  rowOf({ seq: relistChange.seq, window_from: MONO, window_to: MONO, ...LISTED }),
 );
 export const readMinutes = statement(
   readMinutesSql,
   rowOf({
-    ...{ seq: relistMinute.seq, ended: float8, span: relistMinute.span_us, wall: float8 },
+    ...{ seq: relistMinute.seq, ended: MONO, span: relistMinute.span_us, wall: float8 },
     ...{ lists: relistMinute.lists, relists: relistMinute.relists },
   }),
 );
@@ -75,18 +78,18 @@ export const readIdentities = statement(
 export const readFindings = statement(
   readFindingsSql,
   rowOf({
-    ...{ seq: finding.seq, finding_id: finding.finding_id, at: float8, kind: finding.kind },
+    ...{ seq: finding.seq, finding_id: finding.finding_id, at: MONO, kind: finding.kind },
     ...{ event_type: finding.event_type, cause: finding.cause, container_id: finding.container_id },
-    ...{ window_from: nullable(float8), window_to: nullable(float8), proof: PROOF },
-    resolved: nullable(float8),
+    ...{ window_from: nullable(MONO), window_to: nullable(MONO), proof: PROOF },
+    resolved: nullable(MONO),
   }),
 );
 export const readSessions = statement(
   readSessionsSql,
   rowOf({
-    ...{ session_no: streamSession.session_no, opened: float8 },
-    ...{ armed: nullable(float8), closed: nullable(float8) },
-    ...{ events: streamSession.events, replayed: streamSession.replayed, first_event: nullable(float8) },
+    ...{ session_no: streamSession.session_no, opened: MONO },
+    ...{ armed: nullable(MONO), closed: nullable(MONO) },
+    ...{ events: streamSession.events, replayed: streamSession.replayed, first_event: nullable(MONO) },
     ...{ stored_events: int4, stored_replayed: int4, first_live_ns: nullable(containerEvent.created_ns) },
   }),
 );
@@ -94,15 +97,15 @@ export const readGaps = statement(
   readGapsSql,
   rowOf({
     ...{ gap_id: gap.gap_id, scope: gap.scope, cause: gap.cause },
-    ...{ from_at: float8, to_at: nullable(float8), event_inside: nullable(float8) },
+    ...{ from_at: MONO, to_at: nullable(MONO), event_inside: nullable(MONO) },
   }),
 );
 export const findLaterEvents = statement(
   findLaterEventsSql,
-  rowOf({ finding_id: finding.finding_id, at: float8 }),
+  rowOf({ finding_id: finding.finding_id, at: MONO }),
 );
 export const findStrayEvents = statement(
   findStrayEventsSql,
-  rowOf({ seq: containerEvent.seq, received: float8, type: text }),
+  rowOf({ seq: containerEvent.seq, received: MONO, type: text }),
 );
-export const findAddedRecords = statement(findAddedRecordsSql, rowOf({ view: text, seq: int4, at: float8 }));
+export const findAddedRecords = statement(findAddedRecordsSql, rowOf({ view: text, seq: int4, at: MONO }));

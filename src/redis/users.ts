@@ -97,18 +97,8 @@ const REPLY_COMMANDS = ['eval', 'evalsha', 'type', 'get', 'set', 'del', 'expire'
 const QUEUE_COMMANDS = [
   ...['eval', 'evalsha', 'type', 'exists', 'del', 'unlink', 'pttl', 'get', 'set', 'strlen', 'incr'],
   ...['llen', 'lindex', 'lrange', 'lpush', 'rpush', 'rpop', 'lrem', 'ltrim', 'rpoplpush'],
-  ...[
-    'zcard',
-    'zcount',
-    'zscore',
-    'zrange',
-    'zrangebyscore',
-    'zrevrangebyscore',
-    'zadd',
-    'zrem',
-    'zpopmin',
-    'bzpopmin',
-  ],
+  ...['zcard', 'zcount', 'zscore', 'zrange', 'zrangebyscore', 'zrevrangebyscore', 'zadd', 'zrem'],
+  ...['zpopmin', 'bzpopmin'],
   ...['hget', 'hmget', 'hgetall', 'hkeys', 'hlen', 'hstrlen', 'hexists', 'hset', 'hmset', 'hincrby', 'hdel'],
   ...['scard', 'smembers', 'sadd', 'srem', 'xadd', 'xtrim'],
 ];

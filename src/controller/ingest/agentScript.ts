@@ -5,15 +5,15 @@
 import { RedisConnection } from 'bullmq';
 import { Redis } from 'ioredis';
 import { invariant } from '../../platform/invariant.ts';
-import type { RedisClient } from '../../redis/client.ts';
-import { loadScript } from '../../redis/scripts.ts';
+import { mastersOf, type RedisClient } from '../../redis/client.ts';
 
 let known: string | undefined;
 
 /** Loads it into every master. Loading it again changes nothing. */
 export async function loadAgentScript(redis: RedisClient): Promise<void> {
-  known ??= addingScript();
-  await loadScript(redis, known);
+  const script = known ?? addingScript();
+  known = script;
+  await Promise.all(mastersOf(redis).map((master) => master.script('LOAD', script)));
 }
 
 /** BullMQ defines its scripts on each connection that it gets, and shows them nowhere else: this connection is closed and never opened. */

@@ -28,22 +28,19 @@ import { mayResolve, resolveAcrossEpochs } from './crossEpochResolution.ts';
 import {
   closeEarlier,
   declareGaps,
-  type ImplausibleBatch,
   implausibleSeq,
   lockEpoch,
-  type OverQuota,
   overQuota,
+  type RejectedBatch,
   type UnbelievedClaim,
-  type UnknownNode,
-  type UnsignedBatch,
   unbelievedClaims,
 } from './epoch.ts';
 import { advanceEpochs, type EpochAdvance, type EpochReply } from './epochAdvance.ts';
 import type { Partition, PartitionCache } from './partitionCache.ts';
 import { type StorableRecord, timedOut, type UnstorableRecord, validateRecords } from './recordValidation.ts';
 import { type WrittenRecords, writeOneByOne, writeRecords, writeResolutions } from './recordWriters.ts';
-import { DEFAULT_NODE_ROWS_PER_DAY, divideSeqs, RowBudget } from './rowQuota.ts';
-import { countSeqs } from './seqRanges.ts';
+import { DEFAULT_NODE_ROWS_PER_DAY, RowBudget } from './rowQuota.ts';
+import { countSeqs, divideSeqs } from './seqRanges.ts';
 
 export interface CommittedBatch {
   readonly kind: 'committed';
@@ -59,7 +56,7 @@ export interface CommittedBatch {
 }
 
 /** What can be done with a batch: all of it, or none. */
-export type CommitOutcome = CommittedBatch | UnsignedBatch | ImplausibleBatch | OverQuota | UnknownNode;
+export type CommitOutcome = CommittedBatch | RejectedBatch;
 
 /** Adds transitions to the watches of the status lag. */
 export interface WatchEnqueuer {
@@ -129,26 +126,36 @@ const WRITE: Readonly<
 };
 
 async function attempt(context: CommitContext, envelope: Envelope, mode: WriteMode): Promise<CommitOutcome> {
-  const made: Partition[] = [];
   try {
-    const committed = await context.store.transaction(async (runner) => {
-      made.length = 0;
+    return await inTransaction(context, async (runner, made) => {
       const outcome = await commitIn(runner, context, envelope, mode, made);
       if (outcome.kind !== 'committed') throw new NotCommitted(outcome);
       return outcome;
     });
-    context.partitions.committed(made);
-    return committed;
   } catch (error) {
     if (error instanceof NotCommitted) return error.outcome;
     throw error;
   }
 }
 
+/** Commits, and remembers the partitions that `work` adds to `made`. */
+export async function inTransaction<T>(
+  { store, partitions }: CommitContext,
+  work: (runner: SqlRunner, made: Partition[]) => Promise<T>,
+): Promise<T> {
+  let made: Partition[] = [];
+  const result = await store.transaction((runner) => {
+    made = [];
+    return work(runner, made);
+  });
+  partitions.committed(made);
+  return result;
+}
+
 /** Rolls back the transaction of a batch that is rejected: its node and its epoch may have been added for it. */
 class NotCommitted extends Error {
-  readonly outcome: Exclude<CommitOutcome, CommittedBatch>;
-  constructor(outcome: Exclude<CommitOutcome, CommittedBatch>) {
+  readonly outcome: RejectedBatch;
+  constructor(outcome: RejectedBatch) {
     super(outcome.error);
     this.outcome = outcome;
   }

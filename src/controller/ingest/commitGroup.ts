@@ -14,9 +14,14 @@ import type { Envelope } from '../../protocol/batch.ts';
 import { dayOf } from '../../store/partitions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { scopeOf } from './batchScope.ts';
-import { type CommitContext, type CommittedBatch, finishBatches, type WrittenBatch } from './commitBatch.ts';
+import {
+  type CommitContext,
+  type CommittedBatch,
+  finishBatches,
+  inTransaction,
+  type WrittenBatch,
+} from './commitBatch.ts';
 import { implausibleSeq, readLockedEpochs, unbelievedClaims } from './epoch.ts';
-import type { Partition } from './partitionCache.ts';
 import { validateRecords } from './recordValidation.ts';
 import { writeRecords } from './recordWriters.ts';
 import { DEFAULT_NODE_ROWS_PER_DAY } from './rowQuota.ts';
@@ -35,41 +40,27 @@ export type GroupOutcome = CommittedBatch | { readonly kind: 'busy' } | { readon
 const ALONE = { kind: 'alone' } as const;
 
 /** Commits batches, each of another node. Returns what became of each. */
-export async function commitGroup(
+export const commitGroup = (
   context: CommitContext,
   batches: readonly AttributedBatch[],
-): Promise<GroupOutcome[]> {
-  const made: Partition[] = [];
-  const outcomes = await context.store.transaction((runner) => {
-    made.length = 0;
-    return commitIn(runner, context, batches, made);
+): Promise<GroupOutcome[]> =>
+  inTransaction(context, async (runner, made) => {
+    const { clusterId } = context;
+    const { rows } = await runner.run(lockNodes, [
+      clusterId,
+      batches.map(({ envelope }) => envelope.node),
+      batches.map(({ envelope }) => envelope.epoch),
+    ]);
+    const states = rows.map(({ state }) => state);
+    const locked = batches.filter((_, i) => states[i] === 'locked');
+    const plain = locked.length === 0 ? [] : await judge(runner, context, locked);
+    if (plain.length > 0) await writeRecords(runner, clusterId, plain);
+    const committed = plain.length === 0 ? [] : await finishBatches(runner, context, plain, made);
+    const byEpoch = new Map(plain.map(({ envelope }, i) => [envelope, committed[i]]));
+    return batches.map(
+      ({ envelope }, i) => byEpoch.get(envelope) ?? (states[i] === 'busy' ? { kind: 'busy' } : ALONE),
+    );
   });
-  context.partitions.committed(made);
-  return outcomes;
-}
-
-async function commitIn(
-  runner: SqlRunner,
-  context: CommitContext,
-  batches: readonly AttributedBatch[],
-  made: Partition[],
-): Promise<GroupOutcome[]> {
-  const { clusterId } = context;
-  const { rows } = await runner.run(lockNodes, [
-    clusterId,
-    batches.map(({ envelope }) => envelope.node),
-    batches.map(({ envelope }) => envelope.epoch),
-  ]);
-  const states = rows.map(({ state }) => state);
-  const locked = batches.filter((_, i) => states[i] === 'locked');
-  const plain = locked.length === 0 ? [] : await judge(runner, context, locked);
-  if (plain.length > 0) await writeRecords(runner, clusterId, plain);
-  const committed = plain.length === 0 ? [] : await finishBatches(runner, context, plain, made);
-  const byEpoch = new Map(plain.map(({ envelope }, i) => [envelope, committed[i]]));
-  return batches.map(
-    ({ envelope }, i) => byEpoch.get(envelope) ?? (states[i] === 'busy' ? { kind: 'busy' } : ALONE),
-  );
-}
 
 /** Those of the batches that need nothing but that their records are written, which they are not yet. */
 async function judge(

@@ -29,32 +29,21 @@ import {
   readEpochs,
 } from './statements.ts';
 
-/** Every batch of the epoch so far was signed, and this one is not. */
-export interface UnsignedBatch {
-  readonly kind: 'unsigned';
-  readonly error: string;
-}
-
-/** Agents have named too many nodes lately that the cluster does not know. */
-export interface UnknownNode {
-  readonly kind: 'unknown_node';
+/**
+ * Why nothing of a batch is stored.
+ *
+ *   unsigned       every batch of its epoch so far was signed, and this one is not
+ *   unknown_node   agents have named too many nodes lately that the cluster does not know
+ *   implausible    it names a seq that its epoch cannot have reached
+ *   over_quota     a node that has stored far more rows than it may in a day begins yet another epoch or context
+ */
+export interface RejectedBatch {
+  readonly kind: 'unsigned' | 'unknown_node' | 'implausible' | 'over_quota';
   readonly error: string;
 }
 
 /** How many nodes that only agents name are added to a cluster in 24 hours: as many as the largest cluster has. */
 const MAX_CLAIMED_NODES = 5_000;
-
-/** A batch names a seq that its epoch cannot have reached. */
-export interface ImplausibleBatch {
-  readonly kind: 'implausible';
-  readonly error: string;
-}
-
-/** A node that has stored far more rows than it may in a day begins yet another epoch or context. */
-export interface OverQuota {
-  readonly kind: 'over_quota';
-  readonly error: string;
-}
 
 /** Claims of a batch that are not believed. `successor`: of the epochs that superseded this one. */
 export const UNBELIEVED_CLAIMS = ['loss', 'incarnation', 'successor', 'time'] as const;
@@ -80,7 +69,7 @@ export async function lockEpoch(
   clusterId: number,
   envelope: Envelope,
   { isSigned, mustBeSigned }: { readonly isSigned: boolean; readonly mustBeSigned: boolean },
-): Promise<LockedEpoch | UnsignedBatch | UnknownNode> {
+): Promise<LockedEpoch | RejectedBatch> {
   const mayChangeAttributed = isSigned || !mustBeSigned;
   const known = await lock(runner, clusterId, envelope, { mayChangeAttributed, added: false });
   if (known !== null) return known;
@@ -105,7 +94,7 @@ async function lock(
   clusterId: number,
   { node, epoch, first, last, context }: Envelope,
   { mayChangeAttributed, added }: { readonly mayChangeAttributed: boolean; readonly added: boolean },
-): Promise<LockedEpoch | UnsignedBatch | null> {
+): Promise<LockedEpoch | RejectedBatch | null> {
   const values = [clusterId, node, epoch, first, last, context.no, mayChangeAttributed];
   const { rows } = await runner.run(lockEpochStatement, values);
   if (rows[0] === undefined) return null;
@@ -157,7 +146,7 @@ function declaredLost({ oldestSeq, first, lost }: Envelope): string {
 export function implausibleSeq(
   { epoch, last }: Envelope,
   { plausible_seq }: LockedEpoch,
-): ImplausibleBatch | null {
+): RejectedBatch | null {
   if (last <= plausible_seq) return null;
   return {
     kind: 'implausible',
@@ -170,7 +159,7 @@ export function overQuota(
   { node }: Envelope,
   { added, context_id, rows_today }: LockedEpoch,
   rowsPerDay: number,
-): OverQuota | null {
+): RejectedBatch | null {
   if ((!added && context_id !== null) || rows_today < rowsPerDay + RESERVED_ROWS) return null;
   return {
     kind: 'over_quota',

@@ -26,11 +26,12 @@ import { databaseErrorKind } from '../../store/databaseError.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import type { Store } from '../../store/store.ts';
 import type { IngestIntervals } from '../config.ts';
-import type { Attribution, AttributionRefusal } from '../keys/attribution.ts';
+import { ATTRIBUTION_REFUSALS, type Attribution } from '../keys/attribution.ts';
 import type { Enroller } from '../keys/enroller.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { BatchCommitter } from './batchCommitter.ts';
-import type { CommitContext, CommitOutcome, CommittedBatch } from './commitBatch.ts';
+import type { CommitContext, CommittedBatch } from './commitBatch.ts';
+import type { RejectedBatch } from './epoch.ts';
 import type { QueueRepair } from './queueGuard.ts';
 import { type JobHandler, type JobOutcome, NotJson } from './queueWorker.ts';
 import { inputText, type Rejection, storeRejection } from './rejections.ts';
@@ -60,7 +61,8 @@ const REJECTIONS = {
   implausible: 'implausible_seq',
   over_quota: 'over_quota',
   unknown_node: 'unknown_node',
-} as const satisfies Record<Exclude<CommitOutcome['kind'], 'committed' | 'unsigned'>, Rejection['reason']>;
+  unsigned: 'attributed_epoch',
+} as const satisfies Record<RejectedBatch['kind'], Rejection['reason']>;
 
 const BACKOFF = { firstMs: 250, maxMs: 4_000 };
 
@@ -158,6 +160,8 @@ async function handleInput(
 ): Promise<void> {
   const { cluster, attribution, metrics, now } = options;
   const started = now();
+  const rejectAs = (reason: Rejection['reason'], claimedNode: string, error: string) =>
+    reject(options, { queue, reason, error, claimedNode, input: inputText(data) });
   if (data instanceof NotJson) {
     const error = 'the data of the job is not JSON';
     return reject(options, { queue, reason: 'not_json', error, claimedNode: '', input: data.raw });
@@ -165,37 +169,27 @@ async function handleInput(
   const enrolment = enrolmentIn(data);
   if (enrolment !== null) return options.enroller?.accept(enrolment);
   const sender = await attribution.senderOf(data);
-  if (sender.kind === 'refused') return unattributed(options, { queue, ...sender, input: inputText(data) });
+  if (sender.kind === 'refused') return rejectAs(sender.reason, sender.claimedNode, sender.error);
   const decoded = await decodeBatch(data);
-  if (!decoded.ok) return refuse(options, queue, data, decoded);
+  if (!decoded.ok) {
+    if (decoded.reason === 'version') return leave(options, queue, decoded);
+    return rejectAs(decoded.reason, decoded.claimedNode, decoded.error);
+  }
   const envelope = decoded.value;
   const { node } = envelope;
-  const refused = { queue, claimedNode: node };
-  if (envelope.cluster !== cluster) {
-    const error = `cluster: ${envelope.cluster} is not ${cluster}`;
-    return reject(options, { ...refused, reason: 'other_cluster', error, input: inputText(data) });
-  }
+  if (envelope.cluster !== cluster)
+    return rejectAs('other_cluster', node, `cluster: ${envelope.cluster} is not ${cluster}`);
   const isSigned = sender.kind === 'signed';
-  if (isSigned && sender.node !== node) {
-    const error = `node ${sender.node} signed a batch of node ${node}`;
-    return unattributed(options, { ...refused, reason: 'other_node', error, input: inputText(data) });
-  }
-  if (!isSigned && !(await attribution.mayBeUnsigned(node))) {
-    const error = `a batch of node ${node} is not signed`;
-    return unattributed(options, { ...refused, reason: 'not_signed', error, input: inputText(data) });
-  }
+  if (isSigned && sender.node !== node)
+    return rejectAs('other_node', node, `node ${sender.node} signed a batch of node ${node}`);
+  if (!isSigned && !(await attribution.mayBeUnsigned(node)))
+    return rejectAs('not_signed', node, `a batch of node ${node} is not signed`);
   if (decoded.bytes <= USUAL_BYTES) release();
   const outcome = await committer.commit(queue, { envelope, isSigned });
   if (outcome.kind === 'busy') throw new NodeBusy(`node ${node} is locked`);
-  if (outcome.kind === 'committed') {
-    metrics.batchSeconds.observe((now() - started) / 1000);
-    return published(options, envelope, outcome);
-  }
-  const { error } = outcome;
-  const input = inputText(data);
-  return outcome.kind === 'unsigned'
-    ? unattributed(options, { ...refused, reason: 'attributed_epoch', error, input })
-    : reject(options, { ...refused, reason: REJECTIONS[outcome.kind], error, input });
+  if (outcome.kind !== 'committed') return rejectAs(REJECTIONS[outcome.kind], node, outcome.error);
+  metrics.batchSeconds.observe((now() - started) / 1000);
+  return published(options, envelope, outcome);
 }
 
 /** Counts and logs what is committed, and publishes the reply. */
@@ -223,32 +217,20 @@ async function published(
   await publishReply(options, envelope, outcome);
 }
 
-async function unattributed(
-  options: JobHandlerOptions,
-  rejection: Rejection & { readonly reason: AttributionRefusal },
-): Promise<void> {
-  await reject(options, rejection);
-  options.metrics.attributionRefusals.inc({ reason: rejection.reason });
-}
-
-async function refuse(
-  options: JobHandlerOptions,
-  queue: number,
-  data: unknown,
-  { reason, error, claimedNode }: RefusedBatch,
-): Promise<void> {
-  if (reason !== 'version') {
-    return reject(options, { queue, reason, error, claimedNode, input: inputText(data) });
-  }
-  options.metrics.records.inc({ result: 'version' });
-  options.log.warn({ queue, claimedNode, error }, 'batch of a newer version left unacknowledged');
+function leave({ metrics, log }: JobHandlerOptions, queue: number, refused: RefusedBatch): void {
+  const { error, claimedNode } = refused;
+  metrics.records.inc({ result: 'version' });
+  log.warn({ queue, claimedNode, error }, 'batch of a newer version left unacknowledged');
 }
 
 async function reject(options: JobHandlerOptions, rejection: Rejection): Promise<void> {
-  await storeRejection(options.store, options.clusterId, rejection);
-  options.metrics.records.inc({ result: 'rejected' });
+  const { store, clusterId, metrics, log } = options;
+  await storeRejection(store, clusterId, rejection);
   const { queue, reason, error, claimedNode } = rejection;
-  options.log.warn({ queue, reason, error, claimedNode }, 'input rejected');
+  metrics.records.inc({ result: 'rejected' });
+  const refusal = ATTRIBUTION_REFUSALS.find((each) => each === reason);
+  if (refusal !== undefined) metrics.attributionRefusals.inc({ reason: refusal });
+  log.warn({ queue, reason, error, claimedNode }, 'input rejected');
 }
 
 function count(metrics: ControllerMetrics, outcome: CommittedBatch, { wall0 }: Envelope): void {
