@@ -94,11 +94,11 @@ format: ## Format the sources
 	@$(call prepare,npm)
 	@node_modules/.bin/biome check --write .
 
-generate: ## Regenerate the CRI types (from proto/), the chart's CRD (from crds/) and README, and the reference pages
+generate: ## Regenerate the CRI types (from proto/), the CRD (from src/controller/reports/status.ts) and the chart's, its README, and the reference pages
 	@$(call prepare,npm)
 	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate
-	@$(node) helm/sync-crd.mjs
 	@$(node) devtools/referencePages.ts
+	@$(node) helm/sync-crd.mjs
 
 check-generated: ## Fail if a generated file is stale
 	@$(call prepare,npm)

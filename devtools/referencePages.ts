@@ -1,6 +1,6 @@
 /*
  * Writes the reference pages whose text is in the source: docs/reference/settings.md from the tables of settings, and
- * docs/reference/plegreport.md from the CRD, the columns in docs/reference/views.md from the comments in the migrations, and the chart's README from
+ * the status of the CRD and docs/reference/plegreport.md from the status of reports, the columns in docs/reference/views.md from the comments in the migrations, and the chart's README from
  * its values.yaml.
  *
  *   node devtools/referencePages.ts            writes them
@@ -8,12 +8,13 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import * as v from 'valibot';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { AGENT_SETTINGS } from '../src/agent/config.ts';
 import { EXPORT_SETTINGS, FINDING_SETTINGS, TIMELINE_SETTINGS } from '../src/analysis/settings.ts';
 import { AUDIT_SETTINGS } from '../src/audit/settings.ts';
 import { CONTROLLER_SETTINGS } from '../src/controller/config.ts';
 import { REPORT_SETTINGS } from '../src/controller/reports/settings.ts';
+import { REPORT_STATUS } from '../src/controller/reports/status.ts';
 import { DOCTOR_OUTPUT } from '../src/doctor/settings.ts';
 import { COMPLETION_SETTINGS } from '../src/platform/completion.ts';
 import { flagOf, REQUIRED, type Setting, type SettingTable, variableOf } from '../src/platform/settings.ts';
@@ -122,8 +123,14 @@ const CrdSchema = v.object({
   }),
 });
 
+/** The CRD with its status, which is its last part, renewed. */
+function reportDefinition(): string {
+  const [written = ''] = readFileSync(at(CRD), 'utf8').split(/(?<=\n {12}status:\n)/);
+  return written + stringify(REPORT_STATUS, { lineWidth: 120 }).replaceAll(/^(?=.)/gm, ' '.repeat(14));
+}
+
 function reportPage(): string {
-  const [version] = v.parse(CrdSchema, parse(readFileSync(at(CRD), 'utf8'))).spec.versions;
+  const [version] = v.parse(CrdSchema, parse(reportDefinition())).spec.versions;
   const root = version.schema.openAPIV3Schema;
   return (
     generatedFrom(CRD) +
@@ -181,6 +188,7 @@ function migrations(): string {
 }
 
 const pages: Readonly<Record<string, string>> = {
+  [CRD]: reportDefinition(),
   'docs/reference/settings.md': settingsPage(),
   'docs/reference/plegreport.md': reportPage(),
   'docs/reference/redis-users.md': usersPage(),

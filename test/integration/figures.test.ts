@@ -4,14 +4,18 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type FiguresOptions, pauseAfter, startFigures } from '../../src/controller/figures.ts';
+import {
+  countUnhealthy,
+  type FiguresOptions,
+  pauseAfter,
+  readFigures,
+  startFigures,
+} from '../../src/controller/figures.ts';
 import { ControllerMetrics } from '../../src/controller/metrics.ts';
 import insertNodeCondition from '../../src/controller/nodes/sql/insertNodeCondition.sql';
 import readLastNodeConditions from '../../src/controller/nodes/sql/readLastNodeConditions.sql';
 import { SILENT_AFTER_MS } from '../../src/controller/reports/conditions.ts';
-import upsertConditions from '../../src/controller/reports/sql/upsertConditions.sql';
-import countUnhealthy from '../../src/controller/sql/countUnhealthy.sql';
-import readFigures from '../../src/controller/sql/readFigures.sql';
+import { upsertConditions } from '../../src/controller/reports/statements.ts';
 import { maintain } from '../../src/store/maintain.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
@@ -96,7 +100,7 @@ needs('postgres')('the figures of the database', () => {
   });
 
   test('a read of the figures looks at no history: neither at gaps nor at conditions of Nodes', async () => {
-    const [plan] = await sql(`EXPLAIN (FORMAT JSON) ${readFigures.replaceAll('$1', '1')}`);
+    const [plan] = await sql(`EXPLAIN (FORMAT JSON) ${readFigures.text.replaceAll('$1', '1')}`);
     const relations = [...JSON.stringify(plan).matchAll(/"Relation Name":"(\w+)"/g)].map(([, name]) => name);
     expect(new Set(relations)).toEqual(
       new Set(['maintenance', 'report_queue', 'node', 'report', 'report_condition']),
@@ -146,7 +150,7 @@ needs('postgres')('the figures of the database', () => {
     await sql('ANALYZE store.node_condition');
     const [cluster] = await sql('SELECT cluster_id FROM store.cluster');
     const statements = [
-      countUnhealthy.replaceAll('$1', `'{${ids.join(',')}}'`),
+      countUnhealthy.text.replaceAll('$1', `'{${ids.join(',')}}'`),
       readLastNodeConditions.replaceAll('$1', String(cluster?.['cluster_id'])),
     ];
     for (const statement of statements) {
@@ -250,7 +254,15 @@ needs('postgres')('the figures of the database', () => {
 
   /** Stores the condition of a report that was built now, as the report writer does. */
   const built = (id: number, reason: string) =>
-    sql(upsertConditions, [id], ['EvidenceComplete'], ['False'], [reason], [''], [new Date().toISOString()]);
+    sql(
+      upsertConditions.text,
+      [id],
+      ['EvidenceComplete'],
+      ['False'],
+      [reason],
+      [''],
+      [new Date().toISOString()],
+    );
 
   /** A gap that ended now. */
   const gap = (id: number, cause: string, lasted: string) =>

@@ -43,7 +43,7 @@ export const REPORT_RESULTS = [
   'refused',
 ] as const;
 
-export type ReportResult = (typeof REPORT_RESULTS)[number];
+type ReportResult = (typeof REPORT_RESULTS)[number];
 
 export interface ReportWriterOptions {
   readonly store: SqlRunner & Pick<Store, 'ensureCluster'>;
