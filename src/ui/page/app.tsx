@@ -8,7 +8,7 @@ import { FleetView } from './fleet/fleetView.tsx';
 import { Client, type Problem } from './parts/client.ts';
 import { AccessContext } from './parts/polling.ts';
 import { TokenForm } from './parts/tokenForm.tsx';
-import { FLEET, fragmentOf, type Go, type Place, placeOf, VERSIONS } from './place.ts';
+import { FLEET, fragmentOf, type Go, type Place, placeOf, VERSIONS, type ViewProps } from './place.ts';
 import { firstPlace, recordOf, sourceOf, within } from './record.ts';
 import { moment, msOf, visible } from './text.ts';
 import { NodeView } from './timeline/nodeView.tsx';
@@ -112,7 +112,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
   );
 }
 
-function View({ place, go }: { readonly place: Place; readonly go: Go }) {
+function View({ place, go }: ViewProps<Place>) {
   useEffect(() => {
     document.title = `${titleOf(place)} – plegwatch`;
   }, [place]);

@@ -49,6 +49,12 @@ export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace;
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
 
+/** Of a view. */
+export interface ViewProps<P extends Place> {
+  readonly place: P;
+  readonly go: Go;
+}
+
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
 export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
 export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;

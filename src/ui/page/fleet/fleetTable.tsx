@@ -4,8 +4,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { FleetNode } from '../../api.ts';
 import { isLossy, STATES, stateOf } from '../colours.ts';
-import type { Colouring } from '../place.ts';
-import { fragmentOf } from '../place.ts';
+import { type Colouring, fragmentOf } from '../place.ts';
 import { ago, count, counted, moment, msOf, share, visible } from '../text.ts';
 import { Swatch } from './legend.tsx';
 import { keyOf } from './nodeGroups.ts';
@@ -64,15 +63,7 @@ export function FleetTable({ nodes, colouring, now }: Props) {
   );
 }
 
-function Row({
-  node,
-  colouring,
-  now,
-}: {
-  readonly node: FleetNode;
-  readonly colouring: Colouring;
-  readonly now: string;
-}) {
+function Row({ node, colouring, now }: Omit<Props, 'nodes'> & { readonly node: FleetNode }) {
   const { agent, mode, streamState, missed24h, completeness24h, lastSeen } = node;
   const isSilent = agent !== 'Reporting';
   return (

@@ -8,7 +8,7 @@ import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
 import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import { COLOURINGS, type ColouredPlace, type FleetPlace, type Go, GROUPINGS } from '../place.ts';
+import { COLOURINGS, type ColouredPlace, type FleetPlace, GROUPINGS, type ViewProps } from '../place.ts';
 import { counted, moment, msOf } from '../text.ts';
 import { FleetMap } from './fleetMap.tsx';
 import { FleetTable } from './fleetTable.tsx';
@@ -22,12 +22,7 @@ const POLL_MS = 10_000;
 const COLOUR_NAMES = { mode: 'PLEG mode', misses: 'missed events', completeness: 'completeness' };
 const GROUP_NAMES = { cluster: 'cluster', pool: 'pool', version: 'version' };
 
-interface Props {
-  readonly place: FleetPlace;
-  readonly go: Go;
-}
-
-export function FleetView({ place, go }: Props) {
+export function FleetView({ place, go }: ViewProps<FleetPlace>) {
   const polled = usePolled<FleetAnswer>(apiPath('fleet'), POLL_MS);
   const { answer } = polled;
   return (
@@ -42,7 +37,7 @@ export function FleetView({ place, go }: Props) {
   );
 }
 
-function Fleet({ answer, place: asked, go }: Props & { readonly answer: FleetAnswer }) {
+function Fleet({ answer, place: asked, go }: ViewProps<FleetPlace> & { readonly answer: FleetAnswer }) {
   const { nodes } = answer;
   const place = useMemo(
     (): ColouredPlace => ({ ...asked, colour: asked.colour ?? usualColouring(nodes) }),

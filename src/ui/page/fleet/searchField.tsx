@@ -5,13 +5,13 @@ import type { SearchAnswer, SearchHit } from '../../api.ts';
 import { apiPath } from '../parts/client.ts';
 import { usePolled } from '../parts/polling.ts';
 import { useSettled } from '../parts/settled.ts';
-import { DEFAULT_PERIOD, type FleetPlace, fragmentOf, type Go, type Place } from '../place.ts';
+import { DEFAULT_PERIOD, type FleetPlace, fragmentOf, type Place, type ViewProps } from '../place.ts';
 import { msOf, visible } from '../text.ts';
 
 const PAUSE_MS = 300;
 const MIN_LENGTH = 3;
 
-export function SearchField({ place, go }: { readonly place: FleetPlace; readonly go: Go }) {
+export function SearchField({ place, go }: ViewProps<FleetPlace>) {
   const text = place.search.trim();
   const settled = useSettled(text, PAUSE_MS);
   const asked = Math.min(text.length, settled.length) < MIN_LENGTH ? null : settled;

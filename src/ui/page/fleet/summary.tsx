@@ -3,13 +3,11 @@
  */
 import type { FleetNode } from '../../api.ts';
 import { isLossy } from '../colours.ts';
-import { type FleetPlace, fragmentOf, type Go } from '../place.ts';
+import { type FleetPlace, fragmentOf, type ViewProps } from '../place.ts';
 import { count, counted } from '../text.ts';
 
-interface Props {
+interface Props extends ViewProps<FleetPlace> {
   readonly nodes: readonly FleetNode[];
-  readonly place: FleetPlace;
-  readonly go: Go;
 }
 
 interface Figure {

@@ -1,7 +1,7 @@
 /*
  * What is shown where there is nothing to show, or not all of it.
  */
-import type { ComponentChildren } from 'preact';
+import type { RenderableProps } from 'preact';
 import { visible } from '../text.ts';
 import { isPassing } from './client.ts';
 import type { Polled } from './polling.ts';
@@ -45,13 +45,7 @@ export function EmptyNotice({ why }: { readonly why: string }) {
   );
 }
 
-export function Heading({
-  title,
-  children,
-}: {
-  readonly title: string;
-  readonly children?: ComponentChildren;
-}) {
+export function Heading({ title, children }: RenderableProps<{ readonly title: string }>) {
   return (
     <header class="heading">
       <h1>{visible(title)}</h1>

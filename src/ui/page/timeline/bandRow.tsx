@@ -1,17 +1,14 @@
 /*
  * A row of states, each with its name in it where that fits.
  */
-import type { TimeScale } from '../drawing/timeScale.ts';
 import { moment, visible } from '../text.ts';
 import type { Band } from './bands.ts';
-import type { RowPlace } from './rowLayout.ts';
+import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
-interface Props {
+interface Props extends RowProps {
   readonly name: string;
   readonly bands: readonly Band[];
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
   /** What to say if there is none. */
   readonly none?: string;
 }

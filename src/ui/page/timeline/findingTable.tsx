@@ -71,13 +71,11 @@ export function FindingTable({ answer, range, onRange }: Props) {
   );
 }
 
-interface RowProps {
-  readonly finding: TimelineFinding;
-  readonly answer: TimelineAnswer;
-  readonly onRange: (range: Range) => void;
-}
-
-function FindingRow({ finding, answer, onRange }: RowProps) {
+function FindingRow({
+  finding,
+  answer,
+  onRange,
+}: Omit<Props, 'range'> & { readonly finding: TimelineFinding }) {
   const { id, kind, eventType, cause, at, resolvedAt } = finding;
   const container = finding.container === null ? undefined : answer.containers[finding.container];
   const place = { view: 'finding', id, cluster: answer.cluster, node: answer.node } as const;

@@ -3,15 +3,12 @@
  */
 import { NOT_OBSERVED } from '../../../analysis/words.ts';
 import type { Gap } from '../../api.ts';
-import type { TimeScale } from '../drawing/timeScale.ts';
 import { moment, msOf, visible } from '../text.ts';
-import type { RowPlace } from './rowLayout.ts';
+import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
-interface Props {
+interface Props extends RowProps {
   readonly gaps: readonly Gap[];
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
 }
 
 const CHARACTER = 6.4;

@@ -3,16 +3,13 @@
  */
 import { duration } from '../../../analysis/words.ts';
 import type { RelistSlice } from '../../api.ts';
-import type { TimeScale } from '../drawing/timeScale.ts';
 import { durationScale, figureLine, heatPaths } from './latencyHeat.ts';
-import type { RowPlace } from './rowLayout.ts';
+import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
-interface Props {
+interface Props extends RowProps {
   readonly slices: readonly RelistSlice[];
   readonly bounds: readonly number[];
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
   readonly right: number;
 }
 

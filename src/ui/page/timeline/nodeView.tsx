@@ -9,7 +9,7 @@ import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
 import { useSettled } from '../parts/settled.ts';
 import { Trail } from '../parts/trail.tsx';
-import type { Go, NodePlace } from '../place.ts';
+import type { NodePlace, ViewProps } from '../place.ts';
 import { ago, moment, msOf, visible } from '../text.ts';
 import { FindingTable } from './findingTable.tsx';
 import { PeriodBar } from './periodBar.tsx';
@@ -21,12 +21,7 @@ const MARGIN = 0.25;
 const PAUSE_MS = 250;
 const MIN_LIVE_MS = 60_000;
 
-interface Props {
-  readonly place: NodePlace;
-  readonly go: Go;
-}
-
-export function NodeView({ place, go }: Props) {
+export function NodeView({ place, go }: ViewProps<NodePlace>) {
   const { cluster, node } = place;
   const polled = useTimeline(place);
   const { answer } = polled;

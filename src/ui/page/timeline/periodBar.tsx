@@ -6,12 +6,10 @@ import { useContext } from 'preact/hooks';
 import { duration } from '../../../analysis/words.ts';
 import { moved, type Range, zoomed } from '../drawing/timeScale.ts';
 import { AccessContext } from '../parts/polling.ts';
-import type { Go, NodePlace } from '../place.ts';
+import type { NodePlace, ViewProps } from '../place.ts';
 import { moment } from '../text.ts';
 
-interface Props {
-  readonly place: NodePlace;
-  readonly go: Go;
+interface Props extends ViewProps<NodePlace> {
   readonly range: Range;
   readonly onRange: (range: Range) => void;
 }
@@ -71,7 +69,7 @@ function periodInWords({ from, to }: Range): string {
   return `${start} – ${isOneDay ? end.slice(11) : end} UTC`;
 }
 
-function LivePeriods({ place, go }: Pick<Props, 'place' | 'go'>) {
+function LivePeriods({ place, go }: ViewProps<NodePlace>) {
   const { period } = place;
   return (
     <fieldset class="choice">

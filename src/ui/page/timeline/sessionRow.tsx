@@ -2,15 +2,12 @@
  * The agent's subscriptions to the runtime's events: light until the first event came, which is when one is known to work.
  */
 import type { Session } from '../../api.ts';
-import type { TimeScale } from '../drawing/timeScale.ts';
 import { count, moment, msOf, visible } from '../text.ts';
-import type { RowPlace } from './rowLayout.ts';
+import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
-interface Props {
+interface Props extends RowProps {
   readonly sessions: readonly Session[];
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
   readonly until: number;
 }
 

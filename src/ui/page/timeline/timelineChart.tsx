@@ -7,7 +7,6 @@ import type { TimelineAnswer } from '../../api.ts';
 import { moved, type Range, TimeScale, zoomed } from '../drawing/timeScale.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
 import { counted, moment, msOf } from '../text.ts';
-import { Axis } from './axis.tsx';
 import { BandRow } from './bandRow.tsx';
 import { modeBands, readyBands } from './bands.ts';
 import { ContainerRow } from './containerRow.tsx';
@@ -16,7 +15,7 @@ import { DensityRow } from './densityRow.tsx';
 import { GapRow } from './gapRow.tsx';
 import { LatencyRow } from './latencyRow.tsx';
 import { markedContainers } from './markedContainers.ts';
-import { AXIS, rowLayout } from './rowLayout.ts';
+import { AXIS, type RowLayout, rowLayout } from './rowLayout.ts';
 import { SessionRow } from './sessionRow.tsx';
 import { TimelineKey } from './timelineKey.tsx';
 
@@ -123,6 +122,33 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
         Click the drawing: then the wheel or + and − zoom, dragging or ← and → move.
       </p>
     </section>
+  );
+}
+
+interface AxisProps {
+  readonly scale: TimeScale;
+  readonly layout: RowLayout;
+  readonly width: number;
+}
+
+/** The axis, and a faint line through all rows at each of its ticks. */
+function Axis({ scale, layout, width }: AxisProps) {
+  const ticks = scale.ticks(width < 720 ? 76 : 104);
+  const lines = ticks.map(({ at }) => `M${Math.round(scale.x(at)) + 0.5} ${AXIS}V${layout.height}`).join('');
+  return (
+    <g>
+      <path class="tick-line" d={lines} />
+      <path class="axis-line" d={`M${layout.left} ${AXIS - 0.5}H${width}`} />
+      {ticks.map(({ at, label }) => {
+        const x = scale.x(at);
+        const anchor = x < layout.left + 20 ? 'start' : x > width - 30 ? 'end' : 'middle';
+        return (
+          <text key={at} class="tick" x={x} y={AXIS - 9} text-anchor={anchor}>
+            {label}
+          </text>
+        );
+      })}
+    </g>
   );
 }
 

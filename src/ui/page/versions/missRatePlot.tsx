@@ -78,15 +78,13 @@ export function MissRatePlot({ rates, width }: Props) {
   );
 }
 
-function Interval({
-  rate,
-  x,
-  y,
-}: {
+interface IntervalProps {
   readonly rate: MissRate;
   readonly x: (value: number) => number;
   readonly y: number;
-}) {
+}
+
+function Interval({ rate, x, y }: IntervalProps) {
   const { perMillion, lowPerMillion, highPerMillion, missed } = rate;
   if (perMillion === null || lowPerMillion === null || highPerMillion === null) return null;
   const [low, high] = [x(lowPerMillion), x(highPerMillion)];

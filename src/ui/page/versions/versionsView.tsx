@@ -6,7 +6,7 @@ import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
 import { AnswerState, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import type { Go, VersionsPlace } from '../place.ts';
+import type { VersionsPlace, ViewProps } from '../place.ts';
 import { moment, msOf } from '../text.ts';
 import { FallbackPlot } from './fallbackPlot.tsx';
 import { fallbacksCsv, missRatesCsv, readinessCsv } from './figuresAsCsv.ts';
@@ -17,7 +17,7 @@ import { ReadinessPlot } from './readinessPlot.tsx';
 const PERIODS = ['1', '7', '30', '90'] as const;
 const NAMES = { '1': '1 day', '7': '7 days', '30': '30 days', '90': '90 days' };
 
-export function VersionsView({ place, go }: { readonly place: VersionsPlace; readonly go: Go }) {
+export function VersionsView({ place, go }: ViewProps<VersionsPlace>) {
   const polled = usePolled<VersionsAnswer>(`${place.days}`, null, (days) => {
     const now = Date.now();
     const time = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
