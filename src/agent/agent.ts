@@ -130,15 +130,8 @@ async function runEpoch(
     await spool.startHeartbeat(() => observer.observedUntil);
     server.epochRuns({ observer, shipper, spool });
     cleanUps.push(() => server.epochEnds());
-    log.info(
-      {
-        port,
-        runtime,
-        epoch: spool.current.meta.epoch,
-        incarnation: spool.current.meta.incarnation,
-      },
-      'agent ready',
-    );
+    const { epoch, incarnation } = spool.current.meta;
+    log.info({ port, runtime, epoch, incarnation }, 'agent ready');
     await aborted(AbortSignal.any([signal, spool.full, observer.suspended]));
     if (signal.aborted) log.info('agent stopping');
     else if (observer.suspended.aborted) log.info('machine was suspended, the next epoch starts');
@@ -165,11 +158,7 @@ async function openIdentity(
 
 async function startScraper(
   address: KubeletAddress,
-  {
-    config,
-    log,
-    metrics,
-  }: { readonly config: AgentConfig; readonly log: Logger; readonly metrics: AgentMetrics },
+  { config, log, metrics }: Pick<AgentProcess, 'config' | 'log' | 'metrics'>,
   cleanUps: CleanUp[],
 ): Promise<KubeletSource> {
   const store = await ModeFile.open({ dir: config.spoolDir, node: config.node, log });

@@ -3,7 +3,7 @@
  */
 
 import type { StatusQuery } from '../../protocol/observation.ts';
-import type { ContainerIdentity, EvidenceRecord, FindingKind } from '../../protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord, FindingKind, RecordOf } from '../../protocol/record.ts';
 import { type Mono, type Offset, since } from '../../protocol/units.ts';
 import { type Judgement, type ProvenStage, stageFinding } from './findings.ts';
 import type { TimeSpan } from './listHistory.ts';
@@ -52,6 +52,18 @@ export class Emitter {
     this.#emissions = [];
     this.#queries = [];
     return output;
+  }
+
+  /** `to` is null while the gap lasts. */
+  emitGap(gap: Pick<RecordOf<'gap'>, 'gapId' | 'scope' | 'cause'>, from: Mono, to: Mono | null): void {
+    const at = (position: Mono) => since(this.epochStart, position);
+    this.emit(null, {
+      type: 'gap',
+      t: at(this.#now),
+      ...gap,
+      from: at(from),
+      to: to === null ? null : at(to),
+    });
   }
 
   emit(object: ContainerIdentity | null, record: EvidenceRecord): void {

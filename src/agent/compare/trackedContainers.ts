@@ -4,8 +4,8 @@
  */
 
 import type { ListedItem } from '../../protocol/observation.ts';
-import type { ContainerIdentity, RecordOf } from '../../protocol/record.ts';
-import { type Micros, type Mono, millis, shift, since } from '../../protocol/units.ts';
+import type { ContainerIdentity } from '../../protocol/record.ts';
+import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import type { Emitter } from './emitter.ts';
 import type { Stage } from './stages.ts';
 import { TrackedContainer } from './trackedContainer.ts';
@@ -137,7 +137,10 @@ export class TrackedContainers {
 
   relisted(end: Mono): void {
     this.#relisted = end;
-    if (this.#gap !== null && this.#gap.last < end) this.#endGap(this.#gap, end);
+    const gap = this.#gap;
+    if (gap === null || gap.last >= end) return;
+    this.#gap = null;
+    this.#emitGap(gap, end);
   }
 
   /**
@@ -172,24 +175,10 @@ export class TrackedContainers {
       return;
     }
     this.#gap = { gapId: this.#emitter.mintId(), from: at, last: at };
-    this.#emitter.emit(null, this.#gapRecord(this.#gap, null));
+    this.#emitGap(this.#gap, null);
   }
 
-  #endGap(gap: UntrackedGap, at: Mono): void {
-    this.#gap = null;
-    this.#emitter.emit(null, this.#gapRecord(gap, at));
-  }
-
-  #gapRecord({ gapId, from }: UntrackedGap, to: Mono | null): RecordOf<'gap'> {
-    const at = (position: Mono) => since(this.#emitter.epochStart, position);
-    return {
-      type: 'gap',
-      t: at(this.#emitter.now),
-      gapId,
-      scope: 'stream',
-      cause: 'too_many_ids',
-      from: at(from),
-      to: to === null ? null : at(to),
-    };
+  #emitGap({ gapId, from }: UntrackedGap, to: Mono | null): void {
+    this.#emitter.emitGap({ gapId, scope: 'stream', cause: 'too_many_ids' }, from, to);
   }
 }

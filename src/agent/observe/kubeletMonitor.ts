@@ -4,7 +4,7 @@
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
-import type { KubeletMinute, RecordOf } from '../../protocol/record.ts';
+import type { KubeletMinute } from '../../protocol/record.ts';
 import { type Micros, type Mono, mono, since } from '../../protocol/units.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
@@ -101,7 +101,7 @@ export class KubeletMonitor {
   #reportChange({ model, mode, reason, from, notBefore, at, proof }: ModeChange): void {
     const { epochStart, log, reporter } = this.#options;
     log.info({ model, from, to: mode, reason }, 'kubelet mode changed');
-    const record: RecordOf<'mode_change'> = {
+    reporter.report({
       type: 'mode_change',
       t: since(epochStart, at),
       notBefore: clampOffset(since(epochStart, notBefore)),
@@ -110,8 +110,7 @@ export class KubeletMonitor {
       to: mode,
       reason,
       proof,
-    };
-    reporter.report(record);
+    });
   }
 
   #publishMode(): void {

@@ -92,14 +92,7 @@ export class Observer {
     const epochStart = sink.start;
     const profile = profileOf(runtime);
     this.#options = options;
-    this.#comparison = new Comparison({
-      epochStart,
-      overdueAfter: config.overdueAfter,
-      missedAfter: config.missedAfter,
-      lateAfter: config.lateAfter,
-      profile,
-      mintId: randomUUID,
-    });
+    this.#comparison = new Comparison({ ...config, epochStart, profile, mintId: randomUUID });
     this.#nodeState = new NodeState(epochStart);
     this.#reporter = new Reporter({ ...options, comparison: this.#comparison, nodeState: this.#nodeState });
     this.#gaps = new Gaps(epochStart, randomUUID, (record) => this.#reporter.report(record));

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { type Mono, mono, type Wall, wall } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
-import { type JsonSource, readJson, type SpoolFiles, writeJson } from './files.ts';
+import { readJson, type SpoolFiles, type SpoolFolder, writeJson } from './files.ts';
 
 export const HEARTBEAT_FILE = 'heartbeat.json';
 export const HEARTBEAT_MS = 10_000;
@@ -43,8 +43,8 @@ export function writeHeartbeat(files: SpoolFiles, dir: string, heartbeat: Heartb
   return writeJson(files, join(dir, HEARTBEAT_FILE), heartbeat);
 }
 
-export const readHeartbeat = (options: JsonSource & { readonly dir: string }): Promise<Heartbeat | null> =>
-  readJson(options, join(options.dir, HEARTBEAT_FILE), HeartbeatSchema);
+export const readHeartbeat = (folder: SpoolFolder): Promise<Heartbeat | null> =>
+  readJson(folder, join(folder.dir, HEARTBEAT_FILE), HeartbeatSchema);
 
 /**
  * The last moment that the agent before this one observed: its last heartbeat, or an event that it wrote after that. Null if there was

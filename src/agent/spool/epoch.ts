@@ -72,27 +72,16 @@ export class Epoch {
   #retirement: Retirement | null = null;
   #unreadable = 0;
 
-  constructor(
-    files: SpoolFiles,
-    {
-      meta,
-      dir,
-      segments = [],
-      contexts = new Map(),
-      lost = [],
-      lastSeq = 0,
-      lastEvent = 0,
-      hasStopped = false,
-    }: EpochContent,
-  ) {
+  constructor(files: SpoolFiles, content: EpochContent) {
+    const { meta, dir, segments = [], lastSeq = 0 } = content;
     this.#files = files;
-    this.#reader = new SegmentReader(files, dir, contexts);
+    this.#reader = new SegmentReader(files, dir, content.contexts ?? new Map());
     this.meta = meta;
     this.dir = dir;
-    this.lastEvent = lastEvent;
-    this.hasStopped = hasStopped;
+    this.lastEvent = content.lastEvent ?? 0;
+    this.hasStopped = content.hasStopped ?? false;
     this.#segments = [...segments];
-    this.#lost = new LostRanges(lost);
+    this.#lost = new LostRanges(content.lost);
     this.#lastSeq = seq(Math.max(lastSeq, this.#lost.last, ...segments.map(({ last }) => last)));
   }
 

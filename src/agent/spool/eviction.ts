@@ -3,9 +3,8 @@
  * is too full, acknowledged ones only. Segments in memory have a limit of their own.
  */
 import { join } from 'node:path';
-import type { Logger } from '../../platform/log.ts';
 import type { Epoch, EpochList } from './epoch.ts';
-import { type SpoolFiles, spoolUnusable } from './files.ts';
+import { type SpoolFolder, spoolUnusable } from './files.ts';
 import type { Losses } from './losses.ts';
 import type { MemoryFallback } from './memoryFallback.ts';
 import { saveReached } from './recovery.ts';
@@ -18,11 +17,8 @@ const MAX_USAGE = 0.9;
 const MAX_USAGE_TO_RETURN = 0.88;
 const USAGE_VALID_MS = 5_000;
 
-export interface EvictionOptions {
-  readonly dir: string;
+export interface EvictionOptions extends SpoolFolder {
   readonly maxBytes: number;
-  readonly files: SpoolFiles;
-  readonly log: Logger;
 }
 
 export class Eviction {

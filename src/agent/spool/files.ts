@@ -70,8 +70,9 @@ const UNREADABLE: readonly unknown[] = [
 /** Whether an error means that data cannot be read, now and probably for ever. */
 export const isUnreadable = (error: unknown): boolean => UNREADABLE.includes(errorCode(error));
 
-/** Where JSON files are read, and the log that says which cannot be. */
-export interface JsonSource {
+/** The folder of a spool, the file system that it is in, and the log that says what cannot be read or written there. */
+export interface SpoolFolder {
+  readonly dir: string;
   readonly files: SpoolFiles;
   readonly log: Logger;
 }
@@ -81,7 +82,7 @@ export interface JsonSource {
  * agent's start.
  */
 export async function readJson<S extends v.GenericSchema>(
-  { files, log }: JsonSource,
+  { files, log }: Pick<SpoolFolder, 'files' | 'log'>,
   file: string,
   schema: S,
 ): Promise<v.InferOutput<S> | null> {

@@ -5,21 +5,17 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from '../../platform/log.ts';
 import type { Wall } from '../../protocol/units.ts';
 import { HEARTBEAT_FILE, readHeartbeat } from './agentHeartbeat.ts';
 import { type EpochMeta, EpochMetaSchema } from './epoch.ts';
-import { readJson, type SpoolFiles, syncFolder } from './files.ts';
+import { readJson, type SpoolFolder, syncFolder } from './files.ts';
 import { RETIRED_FILE } from './retiredEpochs.ts';
 
-export interface QuarantineOptions {
-  readonly dir: string;
+export interface QuarantineOptions extends SpoolFolder {
   readonly cluster: string;
   readonly node: string;
   /** Empty if it is not known. */
   readonly machine: string;
-  readonly log: Logger;
-  readonly files: SpoolFiles;
 }
 
 export interface QuarantinedSpool {

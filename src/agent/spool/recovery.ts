@@ -8,7 +8,7 @@ import type { Logger } from '../../platform/log.ts';
 import { int4 } from '../../protocol/validation.ts';
 import type { Heartbeat } from './agentHeartbeat.ts';
 import { Epoch, type EpochContent, EpochMetaSchema } from './epoch.ts';
-import { isUnreadable, readJson, type SpoolFiles, writeDurably } from './files.ts';
+import { isUnreadable, readJson, type SpoolFiles, type SpoolFolder, writeDurably } from './files.ts';
 import { type LostRange, LostRangeSchema, LostRanges } from './lostRanges.ts';
 import { type ReadStretch, readSegment } from './readSegment.ts';
 import { firstSeqOf, SEGMENT_BYTES, type Segment } from './segment.ts';
@@ -17,19 +17,13 @@ import type { Contexts } from './segmentFormat.ts';
 /** Contains the last seq of an epoch that has no segments left. */
 const REACHED_FILE = 'reached.json';
 
-export interface RecoveryOptions {
-  readonly dir: string;
-  readonly log: Logger;
-  readonly files: SpoolFiles;
-}
-
 /** Saves how far an epoch went. Must be called before its last segment is deleted. */
 export const saveReached = (files: SpoolFiles, { dir, lastSeq }: Epoch): Promise<void> =>
   writeDurably(files, dir, REACHED_FILE, lastSeq);
 
 /** The epochs in the folder, ordered by incarnation. */
 export async function recoverEpochs(
-  options: RecoveryOptions,
+  options: SpoolFolder,
   heartbeat: Pick<Heartbeat, 'incarnation' | 'lastSeq'> | null,
 ): Promise<Epoch[]> {
   const root = join(options.dir, 'epochs');
@@ -43,7 +37,7 @@ export async function recoverEpochs(
 
 async function recoverEpoch(
   dir: string,
-  options: RecoveryOptions,
+  options: SpoolFolder,
   heartbeat: Pick<Heartbeat, 'incarnation' | 'lastSeq'> | null,
 ): Promise<Epoch | null> {
   const { files, log } = options;
@@ -80,7 +74,7 @@ async function recoverEpoch(
 }
 
 /** An epoch without meta.json died before its first record. If it has records all the same, it is left for people to look at. */
-async function removeUnstarted(dir: string, { files, log }: RecoveryOptions): Promise<void> {
+async function removeUnstarted(dir: string, { files, log }: SpoolFolder): Promise<void> {
   if ((await files.list(dir)).some((name) => name.endsWith('.seg'))) {
     log.error({ dir }, 'epoch has records but no readable meta.json, ignored');
     return;
@@ -96,7 +90,7 @@ interface RecoveredSegments extends Required<Pick<EpochContent, 'contexts' | 'la
 /** `known`: the epoch reached at least this seq. */
 async function recoverSegments(
   dir: string,
-  { files, log }: RecoveryOptions,
+  { files, log }: SpoolFolder,
   known: number,
 ): Promise<RecoveredSegments> {
   const segments: Segment[] = [];

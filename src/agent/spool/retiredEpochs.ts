@@ -11,8 +11,7 @@ import { ContextSchema } from '../../protocol/batch.ts';
 import type { Micros } from '../../protocol/units.ts';
 import { int4 } from '../../protocol/validation.ts';
 import { Epoch, type EpochList, EpochMetaSchema, type Retirement } from './epoch.ts';
-import { readJson, type SpoolFiles, writeDurably } from './files.ts';
-import type { RecoveryOptions } from './recovery.ts';
+import { readJson, type SpoolFiles, type SpoolFolder, writeDurably } from './files.ts';
 import type { Segment } from './segment.ts';
 
 export const RETIRED_FILE = 'retired.json';
@@ -30,10 +29,7 @@ const RetiredEpochSchema = v.object({
 type RetiredEpoch = v.InferOutput<typeof RetiredEpochSchema>;
 
 /** The retired epochs, ordered by incarnation, without those that were recovered from their folders. */
-export async function readRetiredEpochs(
-  options: RecoveryOptions,
-  recovered: readonly Epoch[],
-): Promise<Epoch[]> {
+export async function readRetiredEpochs(options: SpoolFolder, recovered: readonly Epoch[]): Promise<Epoch[]> {
   const retired = await readJson(options, join(options.dir, RETIRED_FILE), v.array(RetiredEpochSchema));
   return (retired ?? [])
     .filter(({ meta }) => !recovered.some((epoch) => epoch.meta.epoch === meta.epoch))

@@ -96,7 +96,6 @@ export class Spool {
 
   constructor(settings: SpoolSettings, opened: OpenedSpool) {
     const { files, fallback, current } = opened;
-    const { log } = settings;
     const options = { ...settings, files };
     this.start = current.start;
     this.lastObserved = opened.lastObserved;
@@ -105,18 +104,16 @@ export class Spool {
     this.#lock = opened.lock;
     this.#audit = settings.auditFile === undefined ? null : openSync(settings.auditFile, 'a');
     const epochs = new EpochList(opened.earlier, current.epoch);
-    const losses = new Losses(options, epochs);
     const status = new SpoolStatus(fallback);
-    const buffer = new WriteBuffer(current.epoch, losses);
     this.#epochs = epochs;
-    this.#losses = losses;
     this.#status = status;
+    this.#losses = new Losses(options, epochs);
+    const buffer = new WriteBuffer(current.epoch, this.#losses);
     this.#buffer = buffer;
-    this.#eviction = new Eviction(options, fallback, epochs, losses);
-    const eviction = this.#eviction;
-    const segments = new SegmentWriter({ ...options, fallback, buffer }, current.epoch, eviction, status);
-    this.#segments = segments;
-    this.#writer = new SpoolWriter({ buffer, segments, status, fallback, log });
+    this.#eviction = new Eviction(options, fallback, epochs, this.#losses);
+    const parts = { ...options, fallback, buffer };
+    this.#segments = new SegmentWriter(parts, current.epoch, this.#eviction, status);
+    this.#writer = new SpoolWriter({ ...parts, segments: this.#segments, status });
     this.#retired = new RetiredEpochs({ ...options, epochs });
     this.#sweepTimer = setInterval(() => {
       this.#sweeping ??= this.#sweep().finally(() => {

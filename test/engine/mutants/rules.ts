@@ -782,8 +782,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'any number of ids is tracked': ['if (this.#containers.size >= MAX_CONTAINERS) {', 'if (false) {'],
     'the gap of too many ids ends with any list': [
-      'this.#gap !== null && this.#gap.last < end',
-      'this.#gap !== null',
+      'if (gap === null || gap.last >= end) return;',
+      'if (gap === null) return;',
     ],
     'an event of an unknown id is forgotten by the first one of that id': ['known.at = at;', ''],
     'an event of an unknown id is kept although a list shows the id': [
