@@ -91,7 +91,9 @@ needs('postgres')('the schema', () => {
         // Class 22 is data, 23 a constraint, 42501 row-level security; P0001 and PW001 are raised by functions of ours.
         expect({ where, error: error?.code ?? 'none' }).toEqual({
           where,
-          error: expect.stringMatching(/^(none|22...|23...|42501 new row violates row-level security.*|P0001|PW001|25001|55000)$/),
+          error: expect.stringMatching(
+            /^(none|22...|23...|42501 new row violates row-level security.*|P0001|PW001|25001|55000)$/,
+          ),
         });
       }
     });
