@@ -100,7 +100,7 @@ export class Enroller {
     const audience = audienceOf(cluster);
     const reviewed = await reviewToken(kube, enrolment.token, { audience, account });
     if (!reviewed.ok) return this.#refuse(reviewed.error, node, sealed);
-    const { subject } = reviewed;
+    const subject = reviewed.value;
     if (subject.node !== node) return this.#refuse(`the token is of node ${subject.node}`, node, sealed);
     const validFor = await this.#store(enrolment, subject);
     if (validFor < 1) return this.#refuse('the token has expired, by the clock of Postgres', node, sealed);

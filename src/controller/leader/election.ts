@@ -53,11 +53,7 @@ export interface Election {
   stop(): Promise<void>;
 }
 
-export function startElection(options: ElectionOptions): Election {
-  const candidate = new Candidate(options);
-  candidate.start();
-  return candidate;
-}
+export const startElection = (options: ElectionOptions): Election => new Candidate(options);
 
 const CONFLICT = 409;
 const NEVER = { mono: mono(0), wall: wall(0) };
@@ -87,9 +83,6 @@ class Candidate implements Election {
         this.#log.warn(errorFields(error), 'the Lease could not be read or written, retrying'),
       backoff: { firstMs: retryMs, maxMs: retryMs },
     });
-  }
-
-  start(): void {
     this.#loop.start();
   }
 

@@ -70,13 +70,9 @@ export interface ConditionRecorder {
 }
 
 /** Runs until it is stopped, and survives every failure. */
-export function startConditionRecorder<Change extends { readonly at: number }>(
+export const startConditionRecorder = <Change extends { readonly at: number }>(
   options: ConditionRecorderOptions<Change>,
-): ConditionRecorder {
-  const recorder = new Recorder(options);
-  recorder.start();
-  return recorder;
-}
+): ConditionRecorder => new Recorder(options);
 
 const latestOf = (changes: readonly { readonly at: number }[] = []): number =>
   changes.at(-1)?.at ?? -Infinity;
@@ -104,9 +100,6 @@ class Recorder<Change extends { readonly at: number }> {
       backoff: BACKOFF,
     });
     this.#unsubscribe = options.nodes.onState((name, node) => this.#add({ name, node }));
-  }
-
-  start(): void {
     this.#loop.start();
   }
 
