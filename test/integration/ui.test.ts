@@ -13,6 +13,7 @@ import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts
 import { where } from '../../devtools/localServices/where.ts';
 import { MAX_INT4 } from '../../src/protocol/record.ts';
 import { withClient } from '../../src/store/connection.ts';
+import { command } from '../../src/store/statement.ts';
 import type {
   ErrorAnswer,
   FindingAnswer,
@@ -466,9 +467,9 @@ needs(
   });
 
   test('however much is asked for, nobody is told that Postgres does not answer', async () => {
-    await withClient({ databaseUrl }, 'test', async (_, client) => {
+    await withClient({ databaseUrl }, 'test', async (sql) => {
       // Whoever reads a node waits for this one.
-      await client.query('BEGIN; LOCK TABLE store.node IN ACCESS EXCLUSIVE MODE');
+      await sql.run(command('BEGIN; LOCK TABLE store.node IN ACCESS EXCLUSIVE MODE'));
       const codes = await Promise.all(Array.from({ length: 6 }, () => codeOf('search?q=node-a')));
       // Four were stopped after 15 s, and the others waited for as long.
       expect(codes.map(([status]) => status)).toEqual(Array(6).fill(503));
