@@ -78,12 +78,9 @@ async function exportDay(command: ExportCommand, day: number): Promise<void> {
   if (await isFinal(file, day)) return print(`${name}: kept`);
   const rows = await withClient(command, 'plegwatch export', async (sql) => {
     await sql.run(BEGIN);
-    const lines = new Lines(sql, command, day);
-    await pipeline(Readable.from(lines.chunks()), createGzip(), (chunks: AsyncIterable<Buffer>) =>
-      writeOutput('--dir', file, chunks),
-    );
+    const written = await writeDay(sql, command, day, file);
     await sql.run(COMMIT);
-    return lines.rows;
+    return written;
   });
   print(`${name}: ${rows} ${rows === 1 ? 'row' : 'rows'}`);
 }
@@ -97,27 +94,16 @@ async function isFinal(file: string, day: number): Promise<boolean> {
   }
 }
 
-/** The lines of one day, several in a chunk. */
-class Lines {
-  readonly #sql: SqlRunner;
-  readonly #command: ExportCommand;
-  readonly #day: number;
-  rows = 0;
-
-  constructor(sql: SqlRunner, command: ExportCommand, day: number) {
-    this.#sql = sql;
-    this.#command = command;
-    this.#day = day;
-  }
-
-  async *chunks(): AsyncGenerator<string> {
-    const { rows } = await this.#sql.run(readColumns, [this.#command.view]);
-    const columns = rows.map(({ name }) => name);
-    const row = rowOf(Object.fromEntries(columns.map((column) => [column, nullable(text)])));
-    let chunk = csvLine(columns);
-    for await (const read of rowsOf(this.#sql, queryOf(this.#command, columns, this.#day), row)) {
+/** Returns how many rows the day has. */
+async function writeDay(sql: SqlRunner, command: ExportCommand, day: number, file: string): Promise<number> {
+  const columns = (await sql.run(readColumns, [command.view])).rows.map(({ name }) => name);
+  const row = rowOf(Object.fromEntries(columns.map((column) => [column, nullable(text)])));
+  let chunk = csvLine(columns);
+  let count = 0;
+  async function* chunks() {
+    for await (const read of rowsOf(sql, queryOf(command, columns, day), row)) {
       chunk += csvLine(columns.map((column) => read[column]));
-      this.rows += 1;
+      count += 1;
       if (chunk.length > 65_536) {
         yield chunk;
         chunk = '';
@@ -125,6 +111,10 @@ class Lines {
     }
     yield chunk;
   }
+  await pipeline(Readable.from(chunks()), createGzip(), (zipped: AsyncIterable<Buffer>) =>
+    writeOutput('--dir', file, zipped),
+  );
+  return count;
 }
 
 /** Every value as Postgres writes it. The day of a partition may differ by one from that of the time. */
@@ -132,17 +122,11 @@ function queryOf({ view, cluster }: ExportCommand, columns: readonly string[], d
   const { rows, time } = EXPORTED_VIEWS[view];
   const at = (days: number) => new Date(day + days * DAY_MS).toISOString();
   const texts = columns.map((column) => [column, sql`${sql.identifier(column)}::text`.as(column)] as const);
-  const partition = sql`day BETWEEN ${at(-1).slice(0, 10)} AND ${at(1).slice(0, 10)}`;
+  const isNear = sql`day BETWEEN ${at(-1).slice(0, 10)} AND ${at(1).slice(0, 10)}`;
+  const inPartition = columns.includes('day') ? isNear : undefined;
   return new QueryBuilder()
     .select(Object.fromEntries(texts))
     .from(rows)
-    .where(
-      and(
-        gte(time, at(0)),
-        lt(time, at(1)),
-        columns.includes('day') ? partition : undefined,
-        oneOf(rows.cluster, cluster ?? null),
-      ),
-    )
+    .where(and(gte(time, at(0)), lt(time, at(1)), inPartition, oneOf(rows.cluster, cluster ?? null)))
     .toSQL();
 }

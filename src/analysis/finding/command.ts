@@ -36,7 +36,7 @@ export const findingOf = (command: FindingCommand): Promise<Finding> =>
 
 async function readFinding(sql: SqlRunner, { id, cluster, node }: FindingCommand): Promise<Finding> {
   await sql.run(inUtc);
-  const found = await readFindings(sql, id, cluster ?? null, node ?? null);
+  const found = await readFindings(sql, id, cluster ?? null, node);
   const [finding, another] = found;
   if (finding === undefined) throw notFound('finding', id, []);
   if (another !== undefined) {

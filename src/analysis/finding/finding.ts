@@ -22,45 +22,33 @@ export const inUtc = command("SET LOCAL TIME ZONE 'UTC'");
 const MAX_FINDINGS = 100;
 const MAX_LINES = 1_000;
 
-/** The findings of this id: one, unless a node used the id of another one. Null: of all clusters, of all nodes. */
+/** The findings of this id: one, unless a node used the id of another one. `clusters`: null for all. `name` is that of a node. */
 export function readFindings(
   sql: SqlRunner,
   id: string,
   clusters: readonly string[] | null,
-  node: string | null,
+  name: string | undefined,
 ): Promise<FindingRow[]> {
+  const { finding_id, cluster, node, detected_at } = findings;
+  const ofNode = name === undefined ? undefined : eq(node, name);
   return sql.query((db) =>
     db
       .select()
       .from(findings)
-      .where(
-        and(
-          eq(findings.finding_id, id),
-          oneOf(findings.cluster, clusters),
-          node === null ? undefined : eq(findings.node, node),
-        ),
-      )
-      .orderBy(findings.detected_at, findings.cluster, findings.node)
+      .where(and(eq(finding_id, id), oneOf(cluster, clusters), ofNode))
+      .orderBy(detected_at, cluster, node)
       .limit(MAX_FINDINGS),
   );
 }
 
-export function readEvidence(
-  sql: SqlRunner,
-  { cluster, node, finding_id }: FindingRow,
-): Promise<EvidenceLine[]> {
-  const { line, at, until, fact, record } = findingEvidence;
+export function readEvidence(sql: SqlRunner, finding: FindingRow): Promise<EvidenceLine[]> {
+  const { cluster, node, finding_id, line, at, until, fact, record } = findingEvidence;
+  const ofNode = and(eq(cluster, finding.cluster), eq(node, finding.node));
   return sql.query((db) =>
     db
       .select({ line, at, until, fact, record })
       .from(findingEvidence)
-      .where(
-        and(
-          eq(findingEvidence.cluster, cluster),
-          eq(findingEvidence.node, node),
-          eq(findingEvidence.finding_id, finding_id),
-        ),
-      )
+      .where(and(ofNode, eq(finding_id, finding.finding_id)))
       .orderBy(line, at)
       .limit(MAX_LINES),
   );

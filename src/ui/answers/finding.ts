@@ -35,7 +35,7 @@ export async function findingAnswer(
   const id = idIn(parameters, 'id');
   const [cluster, node] = [nameIn(parameters, 'cluster'), nameIn(parameters, 'node')];
   return read(async (sql) => {
-    const ofCluster = (await readFindings(sql, id, clusters, node ?? null)).filter(
+    const ofCluster = (await readFindings(sql, id, clusters, node)).filter(
       (each) => cluster === undefined || each.cluster === cluster,
     );
     const finding = onlyOne(id, ofCluster);

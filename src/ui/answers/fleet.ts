@@ -29,16 +29,11 @@ export function fleetAnswers(reader: Reader): (query: URLSearchParams) => Promis
 
 function fleetAnswer({ clusters, read }: Reader): Promise<FleetAnswer> {
   return read(async (runner) => {
+    const isThere = sql`${report.node_deleted_at} IS NULL`;
+    const count = typed(int4, sql`(count(${node.node_id}) FILTER (WHERE ${isThere}))::int4`);
     const counted = await runner.query((db) =>
       db
-        .select({
-          name: cluster.name,
-          nodes: typed(
-            int4,
-            sql`(count(${node.node_id}) FILTER (WHERE ${report.node_deleted_at} IS NULL))::int4`,
-          ),
-          now: typed(timestamptz, sql`now()`),
-        })
+        .select({ name: cluster.name, nodes: count, now: typed(timestamptz, sql`now()`) })
         .from(cluster)
         .leftJoin(node, eq(node.cluster_id, cluster.cluster_id))
         .leftJoin(report, eq(report.node_id, node.node_id))
@@ -50,7 +45,7 @@ function fleetAnswer({ clusters, read }: Reader): Promise<FleetAnswer> {
     const total = counted.reduce((sum, each) => sum + each.nodes, 0);
     return {
       now: counted[0]?.now ?? new Date().toISOString(),
-      clusters: counted.map(({ name, nodes: count }) => ({ name, nodes: count })),
+      clusters: counted.map(({ now: _, ...named }) => named),
       nodes,
       leftOut: total > nodes.length ? total - nodes.length : null,
       empty: nodes.length > 0 ? null : whyNone(counted.length, clusters),

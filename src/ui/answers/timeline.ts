@@ -11,18 +11,7 @@ import type { Container, Rows, TimelineAnswer } from '../api.ts';
 import { parametersOf, periodIn, requiredName } from '../parameters.ts';
 import { RequestError } from '../requestError.ts';
 import type { Reader } from './reader.ts';
-import {
-  changesOf,
-  conditionsOf,
-  eventsOf,
-  findingsOf,
-  gapsOf,
-  modesOf,
-  type Named,
-  relistsOf,
-  type Shown,
-  sessionsOf,
-} from './timelineRows.ts';
+import * as timelineRows from './timelineRows.ts';
 
 const HOUR_MS = 3_600_000;
 /** As long as findings are kept by default. */
@@ -41,16 +30,15 @@ export async function timelineAnswer(
     const shown = { nodeId, ...named, from, to };
     const containers = new ContainerList();
     const answer = {
-      ...{ ...named, from, to },
-      ...found,
-      sessions: await sessionsOf(runner, shown),
-      gaps: await gapsOf(runner, shown),
-      modes: await modesOf(runner, shown),
-      conditions: await conditionsOf(runner, shown),
-      relists: await relistsOf(runner, shown),
-      events: containers.place(await eventsOf(runner, shown)),
-      changes: containers.place(await changesOf(runner, shown)),
-      findings: containers.place(await findingsOf(runner, shown)),
+      ...{ ...named, ...found, from, to },
+      sessions: await timelineRows.sessionsOf(runner, shown),
+      gaps: await timelineRows.gapsOf(runner, shown),
+      modes: await timelineRows.modesOf(runner, shown),
+      conditions: await timelineRows.conditionsOf(runner, shown),
+      relists: await timelineRows.relistsOf(runner, shown),
+      events: containers.place(await timelineRows.eventsOf(runner, shown)),
+      changes: containers.place(await timelineRows.changesOf(runner, shown)),
+      findings: containers.place(await timelineRows.findingsOf(runner, shown)),
       containers: containers.list,
     };
     return { ...answer, empty: whyEmpty(answer) };
@@ -60,7 +48,7 @@ export async function timelineAnswer(
 async function findNode(
   runner: SqlRunner,
   clusters: readonly string[] | null,
-  named: Pick<Shown, 'cluster' | 'node'>,
+  named: Pick<timelineRows.Shown, 'cluster' | 'node'>,
 ) {
   const [found] = await runner.query((db) =>
     db
@@ -80,25 +68,27 @@ async function findNode(
   throw new RequestError('NOT_FOUND', message, 'Search for it, or choose it in the fleet.');
 }
 
+/** As a row names it: its id may not be known. */
+type NamedContainer = Omit<Container, 'id'> & { readonly id: string | null };
+
 /** The containers that rows name, each once. */
 class ContainerList {
   readonly #places = new Map<string, number>();
   readonly list: Container[] = [];
 
-  place<R extends Named<{ readonly container: null }>>({ rows, cut }: Rows<R>) {
+  place<R extends { readonly container: NamedContainer }>({ rows, cut }: Rows<R>) {
     return { rows: rows.map((row) => ({ ...row, container: this.#placeOf(row.container) })), cut };
   }
 
   /** What one row does not know of a container, another one may. */
-  #placeOf({ id, ...container }: Named<{ readonly container: null }>['container']): number | null {
+  #placeOf(container: NamedContainer): number | null {
+    const { id } = container;
     if (id === null) return null;
-    const known = this.#places.get(id);
-    if (known === undefined) {
-      this.#places.set(id, this.list.length);
-      return this.list.push({ id, ...container }) - 1;
-    }
-    if (this.list[known]?.podName === null) this.list[known] = { id, ...container };
-    return known;
+    const place = this.#places.get(id) ?? this.list.length;
+    this.#places.set(id, place);
+    if (this.list[place] === undefined || this.list[place].podName === null)
+      this.list[place] = { ...container, id };
+    return place;
   }
 }
 

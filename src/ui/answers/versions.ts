@@ -4,18 +4,14 @@
  * Two of the three read a week of hours, which takes long for a very large fleet: one that takes too long is left out, and says so. The answer to the same
  * period, to the minute, is remembered for a minute: a page that stays open must not keep Postgres busy.
  */
-import { and, between, eq, gte, inArray, lt, sql } from 'drizzle-orm';
 import { millis } from '../../protocol/units.ts';
-import { oneOf, typed, utcDay } from '../../store/expressions.ts';
-import type { SqlRunner } from '../../store/runner.ts';
-import { date, int4 } from '../../store/schema/columns.ts';
-import { cluster, modeChange } from '../../store/schema/tables.ts';
-import type { DayOfFallbacks, VersionsAnswer, WhyEmpty } from '../api.ts';
+import type { Statement } from '../../store/statement.ts';
+import type { VersionsAnswer, WhyEmpty } from '../api.ts';
 import { type Period, parametersOf, periodIn } from '../parameters.ts';
 import { remembered } from '../remembered.ts';
 import { RequestError } from '../requestError.ts';
 import { databaseRefusal, type Reader } from './reader.ts';
-import { readMissRates, readReadiness } from './statements.ts';
+import { readFallbacks, readMissRates, readReadiness } from './statements.ts';
 
 const DAY_MS = 86_400_000;
 const MAX_DAYS = 400;
@@ -41,19 +37,18 @@ export function versionsAnswers(reader: Reader): (query: URLSearchParams) => Pro
 
 async function versionsAnswer(reader: Reader, { from, to }: Period): Promise<VersionsAnswer> {
   const { clusters } = reader;
+  const period = [clusters, from, to, MAX_ROWS];
   const missRates = await part(
     reader,
-    async (sql) => (await sql.run(readMissRates, [clusters, from, to, MAX_ROWS])).rows,
+    readMissRates,
+    period,
     'No transition was decided in this period: no agent watched a stream, or its minutes are deleted.',
   );
-  const readiness = await part(
-    reader,
-    async (sql) => (await sql.run(readReadiness, [clusters, MAX_ROWS])).rows,
-    'No node is known.',
-  );
+  const readiness = await part(reader, readReadiness, [clusters, MAX_ROWS], 'No node is known.');
   const fallbacks = await part(
     reader,
-    (sql) => readFallbacks(sql, clusters, { from, to }),
+    readFallbacks,
+    period,
     'No kubelet was seen to fall back in this period.',
   );
   return {
@@ -64,45 +59,14 @@ async function versionsAnswer(reader: Reader, { from, to }: Period): Promise<Ver
   };
 }
 
-/** How many kubelets fell back on each day. */
-function readFallbacks(
-  runner: SqlRunner,
-  clusters: readonly string[] | null,
-  { from, to }: Period,
-): Promise<DayOfFallbacks[]> {
-  const day = typed(date, utcDay(modeChange.at));
-  return runner.query((db) =>
-    db
-      .select({
-        cluster: cluster.name,
-        day,
-        fallbacks: typed(int4, sql`count(*)::int4`),
-        nodes: typed(int4, sql`count(DISTINCT ${modeChange.node_id})::int4`),
-      })
-      .from(modeChange)
-      .innerJoin(cluster, eq(cluster.cluster_id, modeChange.cluster_id))
-      .where(
-        and(
-          inArray(modeChange.to_mode, ['Fallback', 'HintDisabled']),
-          gte(modeChange.at, from.toISOString()),
-          lt(modeChange.at, to.toISOString()),
-          between(modeChange.day, utcDay(from), utcDay(to)),
-          oneOf(cluster.name, clusters),
-        ),
-      )
-      .groupBy(cluster.name, day)
-      .orderBy(cluster.name, day)
-      .limit(MAX_ROWS),
-  );
-}
-
 async function part<T>(
   { read }: Reader,
-  run: (sql: SqlRunner) => Promise<readonly T[]>,
+  statement: Statement<T>,
+  values: readonly unknown[],
   empty: string,
 ): Promise<Part<T>> {
   try {
-    const rows = await read(run);
+    const { rows } = await read((sql) => sql.run(statement, values));
     return { rows, empty: rows.length === 0 ? empty : null };
   } catch (error) {
     const refusal = error instanceof RequestError ? error : databaseRefusal(error);
