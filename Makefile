@@ -98,13 +98,11 @@ generate: ## Regenerate the CRI types (from proto/), the CRD (from src/controlle
 	@$(call prepare,npm)
 	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate
 	@$(node) devtools/referencePages.ts
-	@$(node) helm/sync-crd.mjs
 
 check-generated: ## Fail if a generated file is stale
 	@$(call prepare,npm)
 	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate --output dist/generated
 	@diff -u src/cri/runtime.ts dist/generated/src/cri/runtime.ts || { echo 'src/cri/runtime.ts is stale: run make generate and commit.' >&2; exit 1; }
-	@$(node) helm/sync-crd.mjs --check
 	@$(node) devtools/referencePages.ts --check
 
 bench: ## Compare the cost of agent, controller and page with their budgets (root; 40 minutes; PLEGWATCH_BENCH_LONG=1: agents after an hour)

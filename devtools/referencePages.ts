@@ -1,6 +1,6 @@
 /*
  * Writes the reference pages whose text is in the source: docs/reference/settings.md from the tables of settings, and
- * the status of the CRD and docs/reference/plegreport.md from the status of reports, the columns in docs/reference/views.md from the comments in the migrations, and the chart's README from
+ * docs/reference/plegreport.md, the CRD's status and the chart's CRD from the fields of a report, the columns in docs/reference/views.md from the comments in the migrations, and the chart's README from
  * its values.yaml.
  *
  *   node devtools/referencePages.ts            writes them
@@ -8,13 +8,12 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import * as v from 'valibot';
-import { parse, stringify } from 'yaml';
+import { parse } from 'yaml';
 import { AGENT_SETTINGS } from '../src/agent/config.ts';
 import { EXPORT_SETTINGS, FINDING_SETTINGS, TIMELINE_SETTINGS } from '../src/analysis/settings.ts';
 import { AUDIT_SETTINGS } from '../src/audit/settings.ts';
 import { CONTROLLER_SETTINGS } from '../src/controller/config.ts';
 import { REPORT_SETTINGS } from '../src/controller/reports/settings.ts';
-import { REPORT_STATUS } from '../src/controller/reports/status.ts';
 import { DOCTOR_OUTPUT } from '../src/doctor/settings.ts';
 import { COMPLETION_SETTINGS } from '../src/platform/completion.ts';
 import { flagOf, REQUIRED, type Setting, type SettingTable, variableOf } from '../src/platform/settings.ts';
@@ -22,12 +21,12 @@ import { REDIS_ACL_SETTINGS, redisAcl } from '../src/redis/acl.ts';
 import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS, REPAIR_SETTINGS } from '../src/store/settings.ts';
 import { UI_SETTINGS } from '../src/ui/settings.ts';
 import { chartPage } from './chartPage.ts';
+import { CRD, templateOf, withStatus } from './crd.ts';
 import { viewsPage } from './viewsPage.ts';
 
 const VALUES = 'helm/plegwatch/values.yaml';
 const VIEWS = 'docs/reference/views.md';
 const MIGRATIONS = 'migrations';
-const CRD = 'crds/plegreports.plegwatch.dev.yaml';
 const COMMANDS: Readonly<Record<string, SettingTable>> = {
   agent: AGENT_SETTINGS,
   controller: CONTROLLER_SETTINGS,
@@ -123,14 +122,8 @@ const CrdSchema = v.object({
   }),
 });
 
-/** The CRD with its status, which is its last part, renewed. */
-function reportDefinition(): string {
-  const [written = ''] = readFileSync(at(CRD), 'utf8').split(/(?<=\n {12}status:\n)/);
-  return written + stringify(REPORT_STATUS, { lineWidth: 120 }).replaceAll(/^(?=.)/gm, ' '.repeat(14));
-}
-
 function reportPage(): string {
-  const [version] = v.parse(CrdSchema, parse(reportDefinition())).spec.versions;
+  const [version] = v.parse(CrdSchema, parse(definition)).spec.versions;
   const root = version.schema.openAPIV3Schema;
   return (
     generatedFrom(CRD) +
@@ -187,8 +180,10 @@ function migrations(): string {
   return files.map((file) => readFileSync(at(`${MIGRATIONS}/${file}`), 'utf8')).join('');
 }
 
+const definition = withStatus(readFileSync(at(CRD), 'utf8'));
 const pages: Readonly<Record<string, string>> = {
-  [CRD]: reportDefinition(),
+  [CRD]: definition,
+  'helm/plegwatch/templates/crd.yaml': templateOf(definition),
   'docs/reference/settings.md': settingsPage(),
   'docs/reference/plegreport.md': reportPage(),
   'docs/reference/redis-users.md': usersPage(),

@@ -7,7 +7,6 @@
  */
 
 declare const value: unique symbol;
-const isOptional = Symbol('may be absent');
 
 /** `value` is the type of its values; nothing has it when the program runs. */
 interface Schema<T> {
@@ -27,17 +26,11 @@ interface Schema<T> {
   readonly 'x-kubernetes-list-map-keys'?: readonly string[];
 }
 
-interface OptionalSchema<T> extends Schema<T> {
-  readonly [isOptional]: true;
-}
-
+/** By name. One that ends with a question mark may be absent. */
 type Fields = Readonly<Record<string, Schema<unknown>>>;
-type OptionalKey<F extends Fields> = {
-  [K in keyof F]: F[K] extends OptionalSchema<unknown> ? K : never;
-}[keyof F];
 type ValuesOf<F extends Fields> = {
-  readonly [K in Exclude<keyof F, OptionalKey<F>>]: ValueOf<F[K]>;
-} & { readonly [K in OptionalKey<F>]?: ValueOf<F[K]> };
+  readonly [K in keyof F as K extends `${string}?` ? never : K]: ValueOf<F[K]>;
+} & { readonly [K in keyof F as K extends `${infer N}?` ? N : never]?: ValueOf<F[K]> };
 
 /** The type of the values that a schema allows. */
 export type ValueOf<S> = S extends Schema<infer T> ? T : never;
@@ -82,34 +75,37 @@ export const count = (description: string, maximum?: number): Schema<number> => 
 });
 
 /** Fields that the API server does not require: a later version may leave them out. */
-export const object = <F extends Fields>(description: string, properties: F): Schema<ValuesOf<F>> => ({
+export const object = <F extends Fields>(description: string, fields: F): Schema<ValuesOf<F>> => ({
   type: 'object',
   description,
-  properties,
+  properties: propertiesOf(fields),
 });
-/** The same, of which the API server requires every field that is not optional. */
-export const complete = <F extends Fields>(description: string, properties: F): Schema<ValuesOf<F>> => ({
-  type: 'object',
+/** The same, of which the API server requires every field that may not be absent. */
+export const complete = <F extends Fields>(description: string, fields: F): Schema<ValuesOf<F>> => ({
   description,
-  required: requiredOf(properties),
-  properties,
+  ...entry(fields),
 });
 /** Of entries that are complete. `key`: the field that no two of them have alike. */
 export const list = <F extends Fields>(
   maxItems: number,
   description: string,
-  properties: F,
+  fields: F,
   key?: keyof F & string,
 ): Schema<readonly ValuesOf<F>[]> => ({
   type: 'array',
   description,
   maxItems,
-  items: { type: 'object', required: requiredOf(properties), properties },
+  items: entry(fields),
   ...(key === undefined
     ? { 'x-kubernetes-list-type': 'atomic' }
     : { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] }),
 });
-export const optional = <T>(schema: Schema<T>): OptionalSchema<T> => ({ ...schema, [isOptional]: true });
 
-const requiredOf = (fields: Fields): string[] =>
-  Object.entries(fields).flatMap(([name, schema]) => (isOptional in schema ? [] : [name]));
+const entry = <F extends Fields>(fields: F): Schema<ValuesOf<F>> => ({
+  type: 'object',
+  required: Object.keys(fields).filter((name) => !name.endsWith('?')),
+  properties: propertiesOf(fields),
+});
+
+const propertiesOf = (fields: Fields): Fields =>
+  Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name.replace('?', ''), schema]));

@@ -7,46 +7,32 @@ import { epoch, node, nodeState, report } from '../../store/schema/tables.ts';
 import { json, nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
 import readEvidenceSql from './sql/readEvidence.sql';
 
+const texts = <const K extends readonly string[]>(...names: K) => v.entriesFromList(names, v.string());
+const someTexts = <const K extends readonly string[]>(...names: K) =>
+  v.entriesFromList(names, v.nullable(v.string()));
+
+/** `kubelet_error`: why the last scrape of the kubelet failed, while that leaves its mode unknown. */
 const NodeState = v.object({
-  stream_state: v.string(),
-  stream_since: v.string(),
-  stream_reason: v.string(),
-  stream_error: v.string(),
+  ...texts('stream_state', 'stream_since', 'stream_reason', 'stream_error', 'relist_reason'),
+  ...texts('model', 'mode', 'mode_since', 'mode_reason'),
+  ...someTexts('kubelet_error', 'kubelet_identity'),
   relist_healthy: v.boolean(),
-  relist_reason: v.string(),
-  model: v.string(),
-  mode: v.string(),
-  mode_since: v.string(),
-  mode_reason: v.string(),
-  /** Why the last scrape of the kubelet failed, while that leaves its mode unknown. */
-  kubelet_error: v.nullable(v.string()),
-  kubelet_identity: v.nullable(v.string()),
 });
 export type NodeStateRow = v.InferOutput<typeof NodeState>;
 
 const MissedEvent = v.object({
-  finding_id: v.string(),
-  at: v.string(),
-  event_type: v.nullable(v.string()),
-  cause: v.string(),
-  pod_namespace: v.nullable(v.string()),
-  pod_name: v.nullable(v.string()),
-  container_name: v.nullable(v.string()),
+  ...texts('finding_id', 'at', 'cause'),
+  ...someTexts('event_type', 'pod_namespace', 'pod_name', 'container_name'),
   lag_ms: v.nullable(v.number()),
 });
 export type MissedEventRow = v.InferOutput<typeof MissedEvent>;
 
-const ModeChange = v.object({
-  at: v.string(),
-  from_mode: v.string(),
-  to_mode: v.string(),
-  reason: v.string(),
-});
+const ModeChange = v.object(texts('at', 'from_mode', 'to_mode', 'reason'));
 export type ModeChangeRow = v.InferOutput<typeof ModeChange>;
 
 const FindingCount = v.object({ kind: v.string(), count: v.number() });
 /** As of the last build, with its transition time. */
-const StoredCondition = v.object({ type: v.string(), status: v.string(), since: v.string() });
+const StoredCondition = v.object(texts('type', 'status', 'since'));
 
 /** Of the nodes with these ids, ordered by name. */
 export const readEvidence = statement(
@@ -68,29 +54,18 @@ export const readEvidence = statement(
     complete_through: epoch.complete_through,
     /** The last stored scrape of the kubelet, by any of the node's agents. */
     kubelet_seen_to: epoch.kubelet_seen_to,
-    agent_version: text,
-    runtime_name: text,
-    runtime_version: text,
-    kubelet_version: text,
+    ...{ agent_version: text, runtime_name: text, runtime_version: text, kubelet_version: text },
     /** As last reported by the present agent; null until it has reported. */
     state: nullable(json(NodeState)),
-    expected: float8,
-    matched: float8,
-    unobservable: float8,
-    covered_us: float8,
+    ...{ expected: float8, matched: float8, unobservable: float8, covered_us: float8 },
     /** The part of the last 24 hours that the counts cover; `observed_to` is null if there are none. */
     observed_from: timestamptz,
     observed_to: nullable(timestamptz),
-    p50_ms: nullable(float8),
-    p99_ms: nullable(float8),
-    relist_errors: nullable(float8),
+    ...{ p50_ms: nullable(float8), p99_ms: nullable(float8), relist_errors: nullable(float8) },
     kubelet_stream_errors: nodeState.kubelet_stream_errors,
     kubelet_relist_period_ms: nullable(float8),
-    missed_total: float8,
-    missed_last24h: float8,
-    missed_resolved24h: float8,
-    missed_last_at: nullable(timestamptz),
-    missed_oldest24h: nullable(timestamptz),
+    ...{ missed_total: float8, missed_last24h: float8, missed_resolved24h: float8 },
+    ...{ missed_last_at: nullable(timestamptz), missed_oldest24h: nullable(timestamptz) },
     findings: json(v.array(FindingCount)),
     missed_events: json(v.array(MissedEvent)),
     mode_history: json(v.array(ModeChange)),

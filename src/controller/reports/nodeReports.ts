@@ -56,35 +56,37 @@ export class NodeReports {
 
   /** Lists all reports; the next {@link reconcile} compares them with all Nodes. */
   async list(signal: AbortSignal): Promise<void> {
-    this.#reports = await this.#list(signal);
+    const reports = new Map<string, ExistingReport>();
+    for await (const { items } of pagesOf(this.#options.kube, PLEG_REPORTS, { metadataOnly: true, signal })) {
+      for (const { metadata } of items) {
+        const owner = metadata.ownerReferences.find(({ kind }) => kind === 'Node');
+        const labels = labelsOf(metadata, this.#options.labelKeys);
+        reports.set(metadata.name, { uid: metadata.uid, nodeUid: owner?.uid ?? '', labels });
+      }
+    }
+    this.#reports = reports;
     this.#isCompared = false;
   }
 
-  /** Handles the Nodes of {@link noteChange}, after a new list all. */
+  /** Handles the Nodes of {@link noteChange}, and after a list all. */
   async reconcile(queue: ReportQueue, signal: AbortSignal): Promise<void> {
-    if (!this.#isCompared) await this.#reconcileAll(queue, signal);
-    this.#isCompared = true;
+    const { nodes } = this.#options;
+    if (!this.#isCompared) {
+      const known = [...nodes.names()];
+      await queue.markOthersDeleted(known);
+      for (const name of [...known, ...this.#reports.keys()]) this.noteChange(name);
+      this.#isCompared = true;
+    }
     const names = [...this.#changedNodes];
     this.#changedNodes.clear();
     try {
-      await this.#reconcileChanged(names, queue, signal);
+      for (const name of names) await this.#deleteOrphan(name, signal);
+      await queue.markDeleted(names.filter((name) => nodes.get(name) === undefined));
+      await this.#record(queue, names);
     } catch (error) {
-      for (const name of names) this.#changedNodes.add(name);
+      for (const name of names) this.noteChange(name);
       throw error;
     }
-  }
-
-  async #reconcileAll(queue: ReportQueue, signal: AbortSignal): Promise<void> {
-    const nodes = [...this.#options.nodes.names()];
-    await queue.markOthersDeleted(nodes);
-    await this.#record(queue, nodes);
-    for (const name of [...this.#reports.keys()]) await this.#deleteOrphan(name, signal);
-  }
-
-  async #reconcileChanged(names: readonly string[], queue: ReportQueue, signal: AbortSignal): Promise<void> {
-    for (const name of names) await this.#deleteOrphan(name, signal);
-    await queue.markDeleted(names.filter((name) => this.#options.nodes.get(name) === undefined));
-    await this.#record(queue, names);
   }
 
   /** Whether this very Node has a report, with its labels. */
@@ -132,18 +134,6 @@ export class NodeReports {
   #lacksReport(name: string): boolean {
     const node = this.#options.nodes.get(name);
     return node !== undefined && !this.exists(name, node);
-  }
-
-  async #list(signal: AbortSignal): Promise<Map<string, ExistingReport>> {
-    const reports = new Map<string, ExistingReport>();
-    for await (const { items } of pagesOf(this.#options.kube, PLEG_REPORTS, { metadataOnly: true, signal })) {
-      for (const { metadata } of items) {
-        const owner = metadata.ownerReferences.find(({ kind }) => kind === 'Node');
-        const labels = labelsOf(metadata, this.#options.labelKeys);
-        reports.set(metadata.name, { uid: metadata.uid, nodeUid: owner?.uid ?? '', labels });
-      }
-    }
-    return reports;
   }
 }
 

@@ -9,7 +9,6 @@ import {
   list,
   matching,
   object,
-  optional,
   text,
   time,
   type ValueOf,
@@ -20,74 +19,56 @@ export const REPORT_API = { apiVersion: 'plegwatch.dev/v1alpha1', kind: 'PLEGRep
 
 export const REPORT_STATUS = object('The evidence, as of observedAt. There is no spec.', {
   observedAt: time("When this status was built, by the database's clock."),
-  completeThrough: optional(
-    time(
-      'Everything that the agent recorded up to this time is stored or declared lost. Later records may not have arrived yet.',
-    ),
+  'completeThrough?': time(
+    'Everything that the agent recorded up to this time is stored or declared lost. Later records may not have arrived yet.',
   ),
   agent: object('The agent on the node.', {
-    version: optional(text(128, 'Version of the agent.')),
-    epoch: optional(matching(36, /^[0-9a-f-]*$/, "Id of the agent's current epoch, as in SQL.")),
-    lastSeen: optional(
-      time(
-        'When a batch of the agent was last stored. Absent if none ever was, and while the agent reports (condition AgentReporting): the report is not written again for every batch. SQL has the current value.',
-      ),
+    'version?': text(128, 'Version of the agent.'),
+    'epoch?': matching(36, /^[0-9a-f-]*$/, "Id of the agent's current epoch, as in SQL."),
+    'lastSeen?': time(
+      'When a batch of the agent was last stored. Absent if none ever was, and while the agent reports (condition AgentReporting): the report is not written again for every batch. SQL has the current value.',
     ),
   }),
   runtime: object('The container runtime, as it identifies itself.', {
-    name: optional(text(128, 'Name of the runtime.')),
-    version: optional(text(128, 'Version of the runtime.')),
+    'name?': text(128, 'Name of the runtime.'),
+    'version?': text(128, 'Version of the runtime.'),
   }),
   kubelet: object('The kubelet, according to its own metrics.', {
-    version: optional(text(128, 'Version of the kubelet.')),
-    identity: optional(
-      word(
-        'PascalCase',
-        "Whether it is certain that this node's kubelet answered. Verified: a known authority signed its certificate. Unverified: none did, but it answers at an address of the node. NotChecked: switched off. Absent while its mode is not observed.",
-      ),
+    'version?': text(128, 'Version of the kubelet.'),
+    'identity?': word(
+      'PascalCase',
+      "Whether it is certain that this node's kubelet answered. Verified: a known authority signed its certificate. Unverified: none did, but it answers at an address of the node. NotChecked: switched off. Absent while its mode is not observed.",
     ),
-    model: optional(
-      word(
-        'PascalCase',
-        'How PLEG works in this kubelet version. GenericOnly: it only relists. EventedCache: events fill the cache, and it relists less often. EventedHint: events only trigger earlier relists.',
-      ),
+    'model?': word(
+      'PascalCase',
+      'How PLEG works in this kubelet version. GenericOnly: it only relists. EventedCache: events fill the cache, and it relists less often. EventedHint: events only trigger earlier relists.',
     ),
-    streamErrors: optional(
-      count(
-        "Errors of the kubelet's own event stream since the kubelet started. Absent while its mode is not observed.",
-      ),
+    'streamErrors?': count(
+      "Errors of the kubelet's own event stream since the kubelet started. Absent while its mode is not observed.",
     ),
-    relistPeriodMilliseconds: optional(count('Mean time between two relists of the kubelet.')),
+    'relistPeriodMilliseconds?': count('Mean time between two relists of the kubelet.'),
   }),
   mode: word(
     'PascalCase',
     "The mode of the kubelet's PLEG: Generic, Starting, Evented, Fallback (back to generic until the kubelet restarts), EventedHint, HintDisabled or Unknown. It is Unknown if no scrape of the kubelet has confirmed it for two minutes, and while the agent is silent.",
   ),
-  modeSince: optional(
-    time('When the kubelet entered this mode. If it is Unknown, when its mode was last known.'),
-  ),
-  stream: optional(
-    object("The agent's own subscription to the runtime's events.", {
-      state: word(
-        'PascalCase',
-        'Active, Arming (no event yet), Silent (state changes but no events), Starved (state changes but no events any more), Interrupted, Unsupported or Disabled (by the runtime), Unsafe (not subscribed, because that would harm the node) or Off (by setting). Unknown while the agent is silent, and if none ever reported.',
-      ),
-      since: optional(
-        time(
-          'When the stream entered this state. If it is Unknown, when a batch of the agent was last stored; absent if none ever was.',
-        ),
-      ),
-      reason: optional(text(256, 'Why the stream is in this state.')),
-      lastError: optional(text(256, 'The error that ended the last subscription.')),
-    }),
-  ),
-  relist: optional(
-    object("The agent's own relists over the last hour.", {
-      p50Milliseconds: optional(count('Median duration.')),
-      p99Milliseconds: optional(count('99th percentile of the durations.')),
-      errors: count('Number of failed relists.'),
-    }),
-  ),
+  'modeSince?': time('When the kubelet entered this mode. If it is Unknown, when its mode was last known.'),
+  'stream?': object("The agent's own subscription to the runtime's events.", {
+    state: word(
+      'PascalCase',
+      'Active, Arming (no event yet), Silent (state changes but no events), Starved (state changes but no events any more), Interrupted, Unsupported or Disabled (by the runtime), Unsafe (not subscribed, because that would harm the node) or Off (by setting). Unknown while the agent is silent, and if none ever reported.',
+    ),
+    'since?': time(
+      'When the stream entered this state. If it is Unknown, when a batch of the agent was last stored; absent if none ever was.',
+    ),
+    'reason?': text(256, 'Why the stream is in this state.'),
+    'lastError?': text(256, 'The error that ended the last subscription.'),
+  }),
+  'relist?': object("The agent's own relists over the last hour.", {
+    'p50Milliseconds?': count('Median duration.'),
+    'p99Milliseconds?': count('99th percentile of the durations.'),
+    errors: count('Number of failed relists.'),
+  }),
   observed24h: object(
     'How many state changes of the last 24 hours could be checked, and how much of that time was covered.',
     {
@@ -100,16 +81,14 @@ export const REPORT_STATUS = object('The evidence, as of observedAt. There is no
       ),
     },
   ),
-  missed: optional(
-    complete(
-      'State changes that the event stream never announced; one that is announced late counts as resolved. Absent if nothing could be observed: unknown is not zero.',
-      {
-        total: count('Unresolved missed events since the start of the retention of findings.'),
-        last24h: count('Unresolved missed events of the last 24 hours.'),
-        resolved24h: count('Missed events of the last 24 hours that were announced late.'),
-        lastAt: optional(time('When the latest unresolved missed event happened, as precisely as is known.')),
-      },
-    ),
+  'missed?': complete(
+    'State changes that the event stream never announced; one that is announced late counts as resolved. Absent if nothing could be observed: unknown is not zero.',
+    {
+      total: count('Unresolved missed events since the start of the retention of findings.'),
+      last24h: count('Unresolved missed events of the last 24 hours.'),
+      resolved24h: count('Missed events of the last 24 hours that were announced late.'),
+      'lastAt?': time('When the latest unresolved missed event happened, as precisely as is known.'),
+    },
   ),
   findings24h: list(
     32,
@@ -123,14 +102,12 @@ export const REPORT_STATUS = object('The evidence, as of observedAt. There is no
   missedEvents: list(5, 'The latest missed events, newest first.', {
     findingID: matching(36, /^[0-9a-f-]+$/, 'Id of the finding in SQL, which has the proof.'),
     at: time('When it happened, as precisely as is known.'),
-    eventType: optional(word('UPPER_CASE', 'The missed event: CREATED, STARTED, STOPPED or DELETED.')),
-    namespace: optional(text(63, 'Namespace of the pod.')),
-    pod: optional(text(253, 'Name of the pod.')),
-    container: optional(text(63, 'Name of the container; absent for a sandbox.')),
-    cause: optional(word('snake_case', 'What proves that the event was missed, as in SQL.')),
-    statusLagMilliseconds: optional(
-      count('Lower bound on how long the published status of the pod was wrong.'),
-    ),
+    'eventType?': word('UPPER_CASE', 'The missed event: CREATED, STARTED, STOPPED or DELETED.'),
+    'namespace?': text(63, 'Namespace of the pod.'),
+    'pod?': text(253, 'Name of the pod.'),
+    'container?': text(63, 'Name of the container; absent for a sandbox.'),
+    'cause?': word('snake_case', 'What proves that the event was missed, as in SQL.'),
+    'statusLagMilliseconds?': count('Lower bound on how long the published status of the pod was wrong.'),
   }),
   modeHistory: list(5, "The latest changes of the kubelet's mode, newest first.", {
     at: time(
@@ -138,12 +115,10 @@ export const REPORT_STATUS = object('The evidence, as of observedAt. There is no
     ),
     from: word('PascalCase', 'The previous mode.'),
     to: word('PascalCase', 'The new mode.'),
-    reason: optional(
-      matching(
-        63,
-        /^([A-Z][A-Za-z0-9]*)?$/,
-        'The reason, such as StreamBroke, KubeletRestarted or NotObserved.',
-      ),
+    'reason?': matching(
+      63,
+      /^([A-Z][A-Za-z0-9]*)?$/,
+      'The reason, such as StreamBroke, KubeletRestarted or NotObserved.',
     ),
   }),
   conditions: list(

@@ -83,6 +83,11 @@ export interface ReportPace {
   readonly backoff: BackoffOptions;
 }
 
+const DEFAULTS = {
+  silentAfterMs: SILENT_AFTER_MS,
+  ingestCaughtUpForMs: () => Number.POSITIVE_INFINITY,
+  clock: monoNow,
+};
 const DEFAULT_PACE: ReportPace = {
   pollMs: 500,
   minIntervalMs: 10_000,
@@ -117,9 +122,8 @@ export function startReportWriter(options: ReportWriterOptions): ReportWriter {
 }
 
 export class ReportWriter {
-  readonly #options: ReportWriterOptions;
+  readonly #options: ReportWriterOptions & typeof DEFAULTS;
   readonly #pace: ReportPace;
-  readonly #clock: () => Mono;
   readonly #reports: NodeReports;
   readonly #writeLimit: TokenBucket;
   readonly #loop: Loop;
@@ -133,10 +137,9 @@ export class ReportWriter {
 
   constructor(options: ReportWriterOptions) {
     const { kube, nodes, log, labelKeys = [], onResult } = options;
-    this.#options = options;
+    this.#options = { ...DEFAULTS, ...options };
     this.#pace = { ...DEFAULT_PACE, ...options.pace };
-    this.#clock = options.clock ?? monoNow;
-    this.#startedAt = this.#clock();
+    this.#startedAt = this.#options.clock();
     this.#passEndedAt = this.#startedAt;
     const { writesPerSecond } = this.#pace;
     this.#writeLimit = new TokenBucket({ capacity: writesPerSecond, interval: perSecond(writesPerSecond) });
@@ -190,7 +193,7 @@ export class ReportWriter {
       this.#error = null;
       return foundAny ? 0 : this.#pace.pollMs;
     } finally {
-      this.#passEndedAt = this.#clock();
+      this.#passEndedAt = this.#options.clock();
     }
   }
 
@@ -210,12 +213,12 @@ export class ReportWriter {
     const queue = this.#queue;
     if (this.#msSince(this.#listedAt) >= this.#pace.listMs) {
       await this.#reports.list(signal);
-      this.#listedAt = this.#clock();
+      this.#listedAt = this.#options.clock();
     }
     await this.#reports.reconcile(queue, signal);
     if (this.#msSince(this.#staleCheckedAt) >= this.#pace.staleCheckMs && this.#knowsSilence()) {
-      await queue.enqueueStale(this.#options.silentAfterMs ?? SILENT_AFTER_MS);
-      this.#staleCheckedAt = this.#clock();
+      await queue.enqueueStale(this.#options.silentAfterMs);
+      this.#staleCheckedAt = this.#options.clock();
     }
     const due = await queue.due(this.#pace.minIntervalMs, MAX_PER_PASS);
     if (due.length > 0) await this.#process(queue, due);
@@ -223,7 +226,7 @@ export class ReportWriter {
   }
 
   #msSince(at: Mono): number {
-    return between(at, this.#clock()) / 1000;
+    return between(at, this.#options.clock()) / 1000;
   }
 
   /**
@@ -231,7 +234,7 @@ export class ReportWriter {
    * restarted controller would be written twice.
    */
   #knowsSilence(): boolean {
-    const { ingestCaughtUpForMs = () => Number.POSITIVE_INFINITY, silentAfterMs } = this.#options;
+    const { ingestCaughtUpForMs, silentAfterMs } = this.#options;
     return Math.max(this.#msSince(this.#startedAt), ingestCaughtUpForMs()) >= maxAnswerMs(silentAfterMs);
   }
 
@@ -268,8 +271,7 @@ export class ReportWriter {
   }
 
   #build(due: DueReport, row: EvidenceRow, node: KubeNode): PlannedReport {
-    const { ingestCaughtUpForMs = () => Number.POSITIVE_INFINITY, silentAfterMs = SILENT_AFTER_MS } =
-      this.#options;
+    const { ingestCaughtUpForMs, silentAfterMs } = this.#options;
     const status = buildStatus(row, {
       silentAfterMs,
       ingestCaughtUpForMs: ingestCaughtUpForMs(),
@@ -298,7 +300,7 @@ export class ReportWriter {
     const { log, onResult } = this.#options;
     const { row, node, due, status } = plan;
     const { signal } = this.#loop;
-    await sleep(this.#writeLimit.reserve(this.#clock()) / 1000, signal);
+    await sleep(this.#writeLimit.reserve(this.#options.clock()) / 1000, signal);
     signal.throwIfAborted();
     try {
       const createdAt = await this.#reports.write(row.node, node, status, signal);

@@ -3,7 +3,7 @@
  */
 import * as v from 'valibot';
 import { float8, text } from '../../store/schema/columns.ts';
-import { statusLagWatch } from '../../store/schema/tables.ts';
+import { statusLagWatch as w } from '../../store/schema/tables.ts';
 import { command, nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
 import claimDueWatchesSql from './sql/claimDueWatches.sql';
 import endWatchSql from './sql/endWatch.sql';
@@ -19,18 +19,11 @@ export type TransitionType = v.InferOutput<typeof TransitionTypeSchema>;
 export const claimDueWatches = statement(
   claimDueWatchesSql,
   rowOf({
-    node_id: statusLagWatch.node_id,
-    finding_id: statusLagWatch.finding_id,
+    ...{ node_id: w.node_id, finding_id: w.finding_id, container_id: w.container_id, attempt: w.attempt },
     event_type: { ...text.field, read: (value) => v.parse(TransitionTypeSchema, value) },
-    container_id: statusLagWatch.container_id,
-    pod_uid: statusLagWatch.pod_uid,
-    pod_namespace: statusLagWatch.pod_namespace,
-    pod_name: statusLagWatch.pod_name,
-    container_name: statusLagWatch.container_name,
-    attempt: statusLagWatch.attempt,
-    reads: statusLagWatch.reads,
-    pod_matched: statusLagWatch.pod_matched,
-    container_matched: statusLagWatch.container_matched,
+    ...{ pod_uid: w.pod_uid, pod_namespace: w.pod_namespace, pod_name: w.pod_name },
+    ...{ container_name: w.container_name, reads: w.reads },
+    ...{ pod_matched: w.pod_matched, container_matched: w.container_matched },
     ...{ latest: float8, earliest: nullable(float8), stale_read: nullable(float8), arrived: float8 },
     now: float8,
   }),
@@ -41,7 +34,7 @@ export type ClaimedWatch = RowOf<typeof claimDueWatches>;
 
 export const insertWatches = statement(
   insertWatchesSql,
-  rowOf({ finding_id: statusLagWatch.finding_id }),
+  rowOf({ finding_id: w.finding_id }),
   'insert_watches',
 );
 export const narrowWatches = command(narrowWatchesSql);

@@ -28,11 +28,7 @@ export type LagReason =
   | 'timed_out'
   | 'not_read';
 
-export interface ExpiredWatch extends Pick<ClaimedWatch, 'node_id' | 'finding_id' | 'reads'> {
-  readonly sample: boolean;
-  /** Time from the transition to the start of the last stale read; null without one. */
-  readonly behind_ms: number | null;
-}
+export type ExpiredWatch = Awaited<ReturnType<WatchStore['expired']>>[number];
 
 type WatchKey = Pick<ClaimedWatch, 'node_id' | 'finding_id'>;
 
@@ -112,7 +108,8 @@ export class WatchStore {
     return ended;
   }
 
-  expired(limit: number): Promise<readonly ExpiredWatch[]> {
+  /** `behind_ms`: from the transition to the start of the last stale read; null without one. */
+  expired(limit: number) {
     const { node_id, finding_id, sample, reads, stale_read_at, latest_at, expires_at } = statusLagWatch;
     const behind = sql`(extract(epoch FROM ${stale_read_at} - ${latest_at}) * 1000)::float8`;
     return this.#store.query((db) =>
