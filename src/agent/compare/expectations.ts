@@ -225,6 +225,7 @@ export class Expectations {
     this.#waiting.add(container);
   }
 
+  /** The event of a stage came, which discharges it; a miss is resolved. */
   announce(container: TrackedContainer, stage: Stage, at: Mono): void {
     const standing = container.stages.standing(stage);
     if (standing.is === 'announced') return;
@@ -282,7 +283,7 @@ export class Expectations {
     this.#setStanding(container, stage, came ? { ...standing, waived: true } : { is: 'waived' });
   }
 
-  /** Nobody can say whether the event was sent. */
+  /** Nobody can say any more whether the event of an expected stage was sent. */
   becomeUnobservable(
     container: TrackedContainer,
     stage: Stage,
@@ -327,6 +328,7 @@ export class Expectations {
     emitter.emitStageFinding(judgement, container, stage, expectation.proof);
   }
 
+  /** The event of a stage was judged to be missed. */
   missed(container: TrackedContainer, stage: Stage, findingId: string): void {
     this.#counters.missed += 1;
     this.#setStanding(container, stage, { is: 'missed', findingId });

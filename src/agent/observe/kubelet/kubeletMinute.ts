@@ -4,9 +4,15 @@
  */
 import { KUBELET_RELIST_BOUNDS_MS, type KubeletCalls, type KubeletMinute } from '../../../protocol/record.ts';
 import { type Mono, since } from '../../../protocol/units.ts';
-import { bucketIncreases, increase, toCount, toMicros } from './counterDelta.ts';
 import type { GoodScrape } from './gate.ts';
-import type { Histogram, KubeletFigures } from './metrics.ts';
+import {
+  bucketIncreases,
+  type Histogram,
+  increase,
+  type KubeletFigures,
+  toCount,
+  toMicros,
+} from './metrics.ts';
 import { saysWhenSeen } from './modeInference.ts';
 import { restartBetween, summarize } from './scrapeSummary.ts';
 
