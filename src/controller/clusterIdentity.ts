@@ -17,12 +17,8 @@ import type { Logger } from '../platform/log.ts';
 import { sleep } from '../platform/sleep.ts';
 import { ThrottledLog } from '../platform/throttledLog.ts';
 import type { SqlRunner } from '../store/runner.ts';
-import { cluster } from '../store/schema/tables.ts';
-import bindClusterSql from '../store/sql/bindCluster.sql';
-import { present, rowOf, statement } from '../store/statement.ts';
+import { bindCluster } from '../store/statements.ts';
 import { onceAdded, type Store } from '../store/store.ts';
-
-export const bindCluster = statement(bindClusterSql, rowOf({ uid: present(cluster.uid) }));
 
 export const IDENTITY_RIGHTS = rightsOn(NAMESPACES, ['get'], { name: IDENTITY });
 

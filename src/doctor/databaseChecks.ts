@@ -7,18 +7,11 @@ import { contestedMs } from '../controller/leader/lease.ts';
 import { createLogger } from '../platform/log.ts';
 import { databaseAt } from '../store/databaseAccess.ts';
 import { SCHEMA_VERSION } from '../store/migrations.ts';
-import { bool, name as nameOf, text } from '../store/schema/columns.ts';
 import { cluster, leader } from '../store/schema/tables.ts';
-import mayWriteClusterSql from '../store/sql/mayWriteCluster.sql';
-import missingRightsSql from '../store/sql/missingRights.sql';
-import { rowOf, statement } from '../store/statement.ts';
+import { mayWriteCluster, missingRights, serverVersion } from '../store/statements.ts';
 import { openStore, type Store } from '../store/store.ts';
 import { attempt, type CheckResult, failed, ONE_CONTROLLER_CURE, ok, warning } from './check.ts';
 import { type DoctorConfig, hasDatabase } from './settings.ts';
-
-export const serverVersion = statement('SHOW server_version', rowOf({ server_version: text }));
-export const missingRights = statement(missingRightsSql, rowOf({ role: nameOf, missing: text }));
-export const mayWriteCluster = statement(mayWriteClusterSql, rowOf({ role: nameOf, may: bool }));
 
 export const checkDatabase = (config: DoctorConfig): Promise<readonly CheckResult[]> =>
   attempt('postgres', () => checksOf(config));

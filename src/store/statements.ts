@@ -1,9 +1,10 @@
 /*
  * The statements of this folder, and those that several programs share, with the rows that they return.
  */
-import { bool, int4, name } from './schema/columns.ts';
+import { bool, int4, name, text } from './schema/columns.ts';
 import { cluster, node } from './schema/tables.ts';
 import addNodesSql from './sql/addNodes.sql';
+import bindClusterSql from './sql/bindCluster.sql';
 import changeSettingsSql from './sql/changeSettings.sql';
 import closeAbandonedSql from './sql/closeAbandoned.sql';
 import createMigrationTableSql from './sql/createMigrationTable.sql';
@@ -18,15 +19,30 @@ import findEpochSql from './sql/findEpoch.sql';
 import forgetEpochSql from './sql/forgetEpoch.sql';
 import forgetLossesSql from './sql/forgetLosses.sql';
 import listExpiredPartitionsSql from './sql/listExpiredPartitions.sql';
+import mayWriteClusterSql from './sql/mayWriteCluster.sql';
+import missingRightsSql from './sql/missingRights.sql';
 import relateNodeSql from './sql/relateNode.sql';
-import { command, rowOf, statement } from './statement.ts';
+import { command, present, rowOf, statement } from './statement.ts';
 
 export const addNodes = command(addNodesSql);
+export const bindCluster = statement(bindClusterSql, rowOf({ uid: present(cluster.uid) }));
 export const enqueueReports = command(enqueueReportsSql, 'enqueue_reports');
 export const ensureCluster = statement(ensureClusterSql, rowOf({ cluster_id: cluster.cluster_id }));
 export const ensureNode = command(ensureNodeSql);
 /** Of a table, and a day since 1970. */
 export const makePartition = command("SELECT store.make_partition($1::text, date '1970-01-01' + $2::int4)");
+
+/** The columns of a view of plegwatch in their order, which is that of all files of an export. */
+export const readColumns = statement(
+  `SELECT attname AS name FROM pg_attribute
+   WHERE attrelid = to_regclass('plegwatch.' || $1) AND attnum > 0 ORDER BY attnum`,
+  rowOf({ name }),
+);
+
+// Of doctor.
+export const serverVersion = statement('SHOW server_version', rowOf({ server_version: text }));
+export const missingRights = statement(missingRightsSql, rowOf({ role: name, missing: text }));
+export const mayWriteCluster = statement(mayWriteClusterSql, rowOf({ role: name, may: bool }));
 
 // Of migrate.
 export const hasMigrations = statement(

@@ -21,8 +21,9 @@ import type { DatabaseSettings } from '../../store/databaseAccess.ts';
 import { oneOf } from '../../store/expressions.ts';
 import { requireClusters } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
-import { name as nameType, text } from '../../store/schema/columns.ts';
-import { nullable, rowOf, command as sqlCommand, statement } from '../../store/statement.ts';
+import { text } from '../../store/schema/columns.ts';
+import { nullable, rowOf, command as sqlCommand } from '../../store/statement.ts';
+import { readColumns } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './views.ts';
 
@@ -37,12 +38,6 @@ export interface ExportCommand extends DatabaseSettings {
   readonly print: (line: string) => void;
 }
 
-/** The columns of a view in its order, which is that of files of other days. */
-export const readColumns = statement(
-  `SELECT attname AS name FROM pg_attribute
-   WHERE attrelid = to_regclass('plegwatch.' || $1) AND attnum > 0 ORDER BY attnum`,
-  rowOf({ name: nameType }),
-);
 /** The whole day is read: a plan for its first rows would take longer. */
 const BEGIN = sqlCommand(`BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SET LOCAL TIME ZONE 'UTC'; SET LOCAL cursor_tuple_fraction = 1`);

@@ -21,16 +21,12 @@ import {
 import { ACK_REPLIES_TTL_S, ackReplyKey } from '../../protocol/redisKeys.ts';
 import { enrolledStatement, signatureOf } from '../../protocol/signature.ts';
 import type { RedisClient } from '../../redis/client.ts';
-import { int4 } from '../../store/schema/columns.ts';
-import { rowOf, statement } from '../../store/statement.ts';
 import { ensureNode } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
 import type { ControllerKeys } from './controllerKeys.ts';
 import type { NodeKeys } from './nodeKeys.ts';
-import upsertNodeKeySql from './sql/upsertNodeKey.sql';
+import { upsertNodeKey } from './statements.ts';
 import { reviewToken, type ServiceAccount, type TokenSubject } from './tokenReview.ts';
-
-export const upsertNodeKey = statement(upsertNodeKeySql, rowOf({ valid_for: int4 }));
 
 export const ENROLMENT_RESULTS = ['enrolled', 'refused', 'dropped', 'failed'] as const;
 export type EnrolmentResult = (typeof ENROLMENT_RESULTS)[number];

@@ -70,7 +70,6 @@ export const int4multirange = columnType('int4multirange', isText);
 export const textArray = columnType('text[]', (value) => isList(value, isText));
 export const int2Array = columnType('smallint[]', (value) => isList(value, isNumber));
 export const int4Array = columnType('integer[]', (value) => isList(value, isNumber));
-export const float8Array = columnType('double precision[]', (value) => isList(value, isNumber));
 
 interface Nullable<B extends PgColumnBuilderBase> {
   notNull(): NotNull<B>;
