@@ -20,7 +20,3 @@ export function oneOf(column: AnyPgColumn, values: readonly unknown[] | null): S
 
 /** Sorted by the bytes, as every program sorts names: the collation of a database is its own. */
 export const bytewise = (column: AnyPgColumn): SQL => sql`${column} COLLATE "C"`;
-
-/** The day of UTC of a time. */
-export const utcDay = (time: Date | AnyPgColumn): SQL =>
-  sql`(${time instanceof Date ? sql`${time.toISOString()}::timestamptz` : time} AT TIME ZONE 'UTC')::date`;
