@@ -5,6 +5,7 @@
  * read its clock between our request and its response.
  */
 import { and, asc, eq, lt, lte, type SQL, sql } from 'drizzle-orm';
+import { wallNow } from '../../platform/clock.ts';
 import { invariant } from '../../platform/invariant.ts';
 import type { Mono } from '../../protocol/units.ts';
 import { now, typed } from '../../store/expressions.ts';
@@ -95,7 +96,7 @@ export class WatchStore {
   /** Ends a watch. Returns whether that changed a finding. */
   async end({ node_id, finding_id }: WatchKey, result: StatusLag | LagReason): Promise<boolean> {
     const [lag, reason] = typeof result === 'string' ? [null, result] : [result, null];
-    const today = dayOf(Date.now() * 1000);
+    const today = dayOf(wallNow());
     const ended = await this.#store.transaction(async (runner) => {
       if (today !== this.#partitioned) await makePartitions(runner, today);
       const bounds = [lag?.min ?? null, lag?.max ?? null];
