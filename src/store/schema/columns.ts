@@ -74,23 +74,21 @@ export const int4Array = columnType('integer[]', (value) => isList(value, isNumb
 interface Nullable<B extends PgColumnBuilderBase> {
   notNull(): NotNull<B>;
 }
-type Columns<N extends string, B> = { readonly [name in N]: B };
+/** The names in a list that is separated by spaces. */
+type NamesIn<L extends string> = L extends `${infer First} ${infer Rest}` ? First | NamesIn<Rest> : L;
+type Columns<L extends string, B> = { readonly [name in NamesIn<L>]: B };
 
-/** Columns of one type that are never null. */
-export function all<B extends PgColumnBuilderBase & Nullable<B>, N extends string>(
+/** Columns of one type that are never null, by a list of their names. */
+export const all = <B extends PgColumnBuilderBase & Nullable<B>, L extends string>(
   type: () => B,
-  ...names: readonly N[]
-): Columns<N, NotNull<B>> {
-  return named(names, () => type().notNull());
-}
+  names: L,
+): Columns<L, NotNull<B>> => columns(names, () => type().notNull());
 
-/** Columns of one type that may be null. */
-export function some<B extends PgColumnBuilderBase, N extends string>(
+/** Columns of one type that may be null, by a list of their names. */
+export const some = <B extends PgColumnBuilderBase, L extends string>(
   type: () => B,
-  ...names: readonly N[]
-): Columns<N, B> {
-  return named(names, type);
-}
+  names: L,
+): Columns<L, B> => columns(names, type);
 
-const named = <B, N extends string>(names: readonly N[], make: () => B): Columns<N, B> =>
-  Object.fromEntries(names.map((name) => [name, make()])) as Columns<N, B>;
+const columns = <L extends string, B>(names: L, make: () => B): Columns<L, B> =>
+  Object.fromEntries(names.split(' ').map((name) => [name, make()])) as Columns<L, B>;
