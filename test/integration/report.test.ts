@@ -17,7 +17,6 @@ import type { KubeClient } from '../../src/kube/client.ts';
 import { type KubeObject, NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
-import type { Statement } from '../../src/store/statement.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitTo } from '../support/committed.ts';
@@ -299,10 +298,10 @@ needs(
     const statements: { readonly text: string; readonly values: readonly unknown[] }[] = [];
     const counting: Store = {
       ...controllerStore,
-      run: (<R>(statement: Statement<R>, values: readonly unknown[] = []) => {
+      run(statement, values = []) {
         statements.push({ text: statement.text, values });
         return controllerStore.run(statement, values);
-      }) as Store['run'],
+      },
     };
     const timesRun = (part: string) => statements.filter(({ text }) => text.includes(part)).length;
     /** How often the report of one of the nodes was built. */
@@ -621,8 +620,7 @@ needs(
     const store: ReportWriterOptions['store'] = {
       ensureCluster: controllerStore.ensureCluster,
       query: (build) => (isAway ? refuse() : controllerStore.query(build)),
-      run: (<R>(statement: Statement<R>, values?: readonly unknown[]) =>
-        isAway ? refuse() : controllerStore.run(statement, values)) as Store['run'],
+      run: (statement, values) => (isAway ? refuse() : controllerStore.run(statement, values)),
     };
     const kube: KubeClient = {
       ...bed.controller,
