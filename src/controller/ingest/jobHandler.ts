@@ -7,8 +7,8 @@
  *   a newer version                                                  left unacknowledged: the agent reads what we accept
  *   a batch                                                          committed, then its reply is published
  *
- * A batch whose node somebody else has locked is put aside. A batch on which a statement times out is put aside; if that happens to it again, and other batches were stored meanwhile, its records
- * become gaps.
+ * A batch whose node somebody else has locked is put aside, and so is one on which a statement times out; if that happens to it again, and other
+ * batches were stored meanwhile, its records become gaps.
  *
  * If Postgres or Redis is unavailable it waits here, then asks for the job to be delayed. Our own faults are logged and retried
  * later. Nothing is discarded and nothing is acknowledged early.
