@@ -10,8 +10,6 @@ import { JOBS_AT_ONCE } from '../../src/controller/ingest/queueWorker.ts';
 import { defaultsOf } from '../../src/platform/settings.ts';
 import { queueOf } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
-import type { SqlRunner } from '../../src/store/runner.ts';
-import type { Statement } from '../../src/store/statement.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { createCommitter } from '../support/committed.ts';
 import { IngestBed } from '../support/ingestBed.ts';
@@ -165,14 +163,14 @@ needs('postgres', 'redis-server')('batches that wait', () => {
         bed.store.transaction((runner) =>
           work({
             ...runner,
-            run: (async <R>(statement: Statement<R>, values?: readonly unknown[]) => {
+            async run(statement, values) {
               if (statement.name === 'lock_epoch' && values?.[1] !== known.node) {
                 begun += 1;
                 if (begun === 2) two.resolve();
                 await free.promise;
               }
               return runner.run(statement, values);
-            }) as SqlRunner['run'],
+            },
           }),
         ),
     });
