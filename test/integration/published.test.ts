@@ -48,7 +48,7 @@ needs('redis-server')('what a controller publishes', () => {
     const one = agentIncarnation('node-a');
     const reply = (ackedSeq: number) =>
       publishReply({ redis, cluster: CLUSTER, signKey: null }, one, {
-        ...{ kind: 'committed', stored: 0, duplicate: 0, unstorable: [], overQuota: 0 },
+        ...{ is: 'committed', stored: 0, duplicate: 0, unstorable: [], overQuota: 0 },
         ...{ ackGeneration: 1, ackedSeq, closed: [], unbelieved: [] },
       });
     for (const ackedSeq of [1, 2, 3]) await reply(ackedSeq);

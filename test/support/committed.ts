@@ -43,7 +43,7 @@ export async function commitTo(
     const decoded = await decodeBatch(await encodeBatch(batch));
     if (!decoded.ok) throw new Error(decoded.error);
     const outcome = await commitBatch(context, decoded.value);
-    if (outcome.kind !== 'committed') throw new Error(outcome.error);
+    if (outcome.is !== 'committed') throw new Error(outcome.error);
   }
 }
 
@@ -74,6 +74,6 @@ export async function createCommitter(
         });
       }),
     );
-    return outcomes.map((each) => (each.status === 'fulfilled' ? each.value.kind : 'failed'));
+    return outcomes.map((each) => (each.status === 'fulfilled' ? each.value.is : 'failed'));
   };
 }

@@ -83,10 +83,10 @@ export const MUTANTS: readonly BuildMutant[] = [
       ),
       edit(
         'controller/ingest/epoch.ts',
-        "known[place - 1] = { kind: 'locked', ...row, fresh: seqsIn(fresh), earlier: [], added: false };",
+        "known[place - 1] = { is: 'locked', ...row, fresh: seqsIn(fresh), earlier: [], added: false };",
         `const { first, last } = batches[place - 1].envelope;
          const all = last < first ? [] : [{ from: first, to: last }];
-         known[place - 1] = { kind: 'locked', ...row, fresh: all, earlier: [], added: false };`,
+         known[place - 1] = { is: 'locked', ...row, fresh: all, earlier: [], added: false };`,
       ),
     ],
   },

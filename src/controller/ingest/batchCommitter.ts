@@ -25,7 +25,7 @@ import { JOBS_AT_ONCE } from './queueWorker.ts';
 
 /** Somebody else has locked what the batch changes of its node. */
 export interface BusyNode {
-  readonly kind: 'busy';
+  readonly is: 'busy';
 }
 
 export interface BatchCommitterOptions extends CommitContext {
@@ -194,11 +194,11 @@ export class BatchCommitter {
     }
     for (const [i, batch] of group.entries()) {
       const outcome = outcomes[i];
-      if (outcome?.kind === 'committed') {
+      if (outcome?.is === 'committed') {
         this.#timedOut.stored(batchId(batch.envelope));
         this.#end(batch);
         batch.resolve(outcome);
-      } else if (outcome?.kind === 'busy') this.#wait(batch);
+      } else if (outcome?.is === 'busy') this.#wait(batch);
       else this.#lonely.push(batch);
     }
   }
@@ -223,7 +223,7 @@ export class BatchCommitter {
     batch.tries += 1;
     if (batch.tries >= BUSY_TRIES) {
       this.#end(batch);
-      batch.resolve({ kind: 'busy' });
+      batch.resolve({ is: 'busy' });
       return;
     }
     setTimeout(() => {
@@ -237,12 +237,12 @@ export class BatchCommitter {
     const { node } = batch.envelope;
     try {
       const isStuck = this.#isBefore(this.#stuckUntil, node);
-      batch.resolve(isStuck ? { kind: 'busy' } : await this.#commitOrGiveUp(batch));
+      batch.resolve(isStuck ? { is: 'busy' } : await this.#commitOrGiveUp(batch));
     } catch (error) {
       if (isLockTimeout(error)) {
         this.#remember(this.#stuckUntil, node, STUCK_MS);
         this.#remember(this.#lonelyUntil, node, LONELY_MS);
-        batch.resolve({ kind: 'busy' });
+        batch.resolve({ is: 'busy' });
       } else {
         if (databaseErrorKind(error) === 'timeout') this.#remember(this.#lonelyUntil, node, LONELY_MS);
         batch.reject(error);
@@ -270,7 +270,7 @@ export class BatchCommitter {
     const batch = batchId(envelope);
     try {
       const outcome = await commitBatch(context, envelope);
-      if (outcome.kind === 'committed') this.#timedOut.stored(batch);
+      if (outcome.is === 'committed') this.#timedOut.stored(batch);
       return outcome;
     } catch (failure) {
       if (databaseErrorKind(failure) !== 'timeout') throw failure;

@@ -43,7 +43,7 @@ import { DEFAULT_NODE_ROWS_PER_DAY, RowBudget } from './rowQuota.ts';
 import { countSeqs, divideSeqs } from './seqRanges.ts';
 
 export interface CommittedBatch {
-  readonly kind: 'committed';
+  readonly is: 'committed';
   readonly stored: number;
   readonly duplicate: number;
   readonly unstorable: readonly UnstorableRecord[];
@@ -129,7 +129,7 @@ async function attempt(context: CommitContext, envelope: Envelope, mode: WriteMo
   try {
     return await inTransaction(context, async (runner, made) => {
       const outcome = await commitIn(runner, context, envelope, mode, made);
-      if (outcome.kind !== 'committed') throw new NotCommitted(outcome);
+      if (outcome.is !== 'committed') throw new NotCommitted(outcome);
       return outcome;
     });
   } catch (error) {
@@ -171,7 +171,7 @@ async function commitIn(
   const { clusterId, settings, partitions, isSigned = false, mustBeSigned = false } = context;
   const { nodeRowsPerDay = DEFAULT_NODE_ROWS_PER_DAY } = context;
   const locked = await lockEpoch(runner, clusterId, envelope, { isSigned, mustBeSigned });
-  if (locked.kind !== 'locked') return locked;
+  if (locked.is !== 'locked') return locked;
   const refused = implausibleSeq(envelope, locked) ?? overQuota(envelope, locked, nodeRowsPerDay);
   if (refused !== null) return refused;
   const context_id = locked.context_id ?? (await addContext(runner, clusterId, locked.node_id, envelope));
@@ -247,7 +247,7 @@ function committedBatch(
   if (overtakes) unbelieved.push('successor');
   const [stored, overQuota] = [records.length, countSeqs(beyond)];
   const duplicate = envelope.records.length - stored - unstorable.length - overQuota;
-  return { kind: 'committed', stored, duplicate, unstorable, overQuota, closed, unbelieved, ...reply };
+  return { is: 'committed', stored, duplicate, unstorable, overQuota, closed, unbelieved, ...reply };
 }
 
 /** Whether the report of a node has to be written after a batch, and how soon. */

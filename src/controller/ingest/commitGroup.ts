@@ -35,9 +35,9 @@ export interface AttributedBatch {
 }
 
 /** `busy`: somebody else has locked its node. `alone`: it takes commitBatch. */
-export type GroupOutcome = CommittedBatch | { readonly kind: 'busy' } | { readonly kind: 'alone' };
+export type GroupOutcome = CommittedBatch | { readonly is: 'busy' } | { readonly is: 'alone' };
 
-const ALONE = { kind: 'alone' } as const;
+const ALONE = { is: 'alone' } as const;
 
 /** Commits batches, each of another node. Returns what became of each. */
 export const commitGroup = (
@@ -58,7 +58,7 @@ export const commitGroup = (
     const committed = plain.length === 0 ? [] : await finishBatches(runner, context, plain, made);
     const byEpoch = new Map(plain.map(({ envelope }, i) => [envelope, committed[i]]));
     return batches.map(
-      ({ envelope }, i) => byEpoch.get(envelope) ?? (states[i] === 'busy' ? { kind: 'busy' } : ALONE),
+      ({ envelope }, i) => byEpoch.get(envelope) ?? (states[i] === 'busy' ? { is: 'busy' } : ALONE),
     );
   });
 

@@ -38,7 +38,7 @@ import {
  *   over_quota     a node that has stored far more rows than it may in a day begins yet another epoch or context
  */
 export interface RejectedBatch {
-  readonly kind: 'unsigned' | 'unknown_node' | 'implausible' | 'over_quota';
+  readonly is: 'unsigned' | 'unknown_node' | 'implausible' | 'over_quota';
   readonly error: string;
 }
 
@@ -54,7 +54,7 @@ const MAX_SEALED_AHEAD_US = 3_600_000_000;
 
 /** What is known of the epoch of a batch: store.known_of_batch. */
 export interface LockedEpoch extends Omit<RowOf<typeof readEpochs>, 'place' | 'context_id' | 'fresh'> {
-  readonly kind: 'locked';
+  readonly is: 'locked';
   /** The seqs of the batch that were not received yet. */
   readonly fresh: readonly SeqRange[];
   readonly context_id: number | null;
@@ -78,7 +78,7 @@ export async function lockEpoch(
   const claimed = await runner.run(ensureClaimedNode, claim);
   if (claimed.rows[0]?.is_known !== true) {
     return {
-      kind: 'unknown_node',
+      is: 'unknown_node',
       error: `node: ${node} is not known, and ${MAX_CLAIMED_NODES} others were added in 24 hours`,
     };
   }
@@ -99,9 +99,9 @@ async function lock(
   const { rows } = await runner.run(lockEpochStatement, values);
   if (rows[0] === undefined) return null;
   const { is_forgery, fresh, ...row } = rows[0];
-  if (!is_forgery) return { kind: 'locked', ...row, fresh: seqsIn(fresh), added };
+  if (!is_forgery) return { is: 'locked', ...row, fresh: seqsIn(fresh), added };
   const error = `all batches of epoch ${epoch} were signed, and this one is not, or with a key that is no longer valid: node ${node} has to enrol again`;
-  return { kind: 'unsigned', error };
+  return { is: 'unsigned', error };
 }
 
 /** The epoch of a plain batch, whose context is stored. */
@@ -131,7 +131,7 @@ export async function readLockedEpochs(
   ]);
   const known: (PlainEpoch | null)[] = batches.map(() => null);
   for (const { place, fresh, ...row } of rows) {
-    known[place - 1] = { kind: 'locked', ...row, fresh: seqsIn(fresh), earlier: [], added: false };
+    known[place - 1] = { is: 'locked', ...row, fresh: seqsIn(fresh), earlier: [], added: false };
   }
   return known;
 }
@@ -149,7 +149,7 @@ export function implausibleSeq(
 ): RejectedBatch | null {
   if (last <= plausible_seq) return null;
   return {
-    kind: 'implausible',
+    is: 'implausible',
     error: `last: ${last} is more than epoch ${epoch} can have reached, ${plausible_seq}`,
   };
 }
@@ -162,7 +162,7 @@ export function overQuota(
 ): RejectedBatch | null {
   if ((!added && context_id !== null) || rows_today < rowsPerDay + RESERVED_ROWS) return null;
   return {
-    kind: 'over_quota',
+    is: 'over_quota',
     error: `node ${node} has stored ${rows_today} rows today; ${rowsPerDay} are allowed`,
   };
 }

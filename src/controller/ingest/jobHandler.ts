@@ -62,7 +62,7 @@ const REJECTIONS = {
   over_quota: 'over_quota',
   unknown_node: 'unknown_node',
   unsigned: 'attributed_epoch',
-} as const satisfies Record<RejectedBatch['kind'], Rejection['reason']>;
+} as const satisfies Record<RejectedBatch['is'], Rejection['reason']>;
 
 const BACKOFF = { firstMs: 250, maxMs: 4_000 };
 
@@ -169,7 +169,7 @@ async function handleInput(
   const enrolment = enrolmentIn(data);
   if (enrolment !== null) return options.enroller?.accept(enrolment);
   const sender = await attribution.senderOf(data);
-  if (sender.kind === 'refused') return rejectAs(sender.reason, sender.claimedNode, sender.error);
+  if (sender.is === 'refused') return rejectAs(sender.reason, sender.claimedNode, sender.error);
   const decoded = await decodeBatch(data);
   if (!decoded.ok) {
     if (decoded.reason === 'version') return leave(options, queue, decoded);
@@ -179,15 +179,15 @@ async function handleInput(
   const { node } = envelope;
   if (envelope.cluster !== cluster)
     return rejectAs('other_cluster', node, `cluster: ${envelope.cluster} is not ${cluster}`);
-  const isSigned = sender.kind === 'signed';
+  const isSigned = sender.is === 'signed';
   if (isSigned && sender.node !== node)
     return rejectAs('other_node', node, `node ${sender.node} signed a batch of node ${node}`);
   if (!isSigned && !(await attribution.mayBeUnsigned(node)))
     return rejectAs('not_signed', node, `a batch of node ${node} is not signed`);
   if (decoded.bytes <= USUAL_BYTES) release();
   const outcome = await committer.commit(queue, { envelope, isSigned });
-  if (outcome.kind === 'busy') throw new NodeBusy(`node ${node} is locked`);
-  if (outcome.kind !== 'committed') return rejectAs(REJECTIONS[outcome.kind], node, outcome.error);
+  if (outcome.is === 'busy') throw new NodeBusy(`node ${node} is locked`);
+  if (outcome.is !== 'committed') return rejectAs(REJECTIONS[outcome.is], node, outcome.error);
   metrics.batchSeconds.observe((now() - started) / 1000);
   return published(options, envelope, outcome);
 }
