@@ -1,12 +1,13 @@
 /*
- * Values at the bounds of what an agent may send and Postgres can hold: they are read, and stop no answer.
+ * Values at the bounds of what an agent may send and Postgres can hold: they are read, and stop neither an answer nor an audit.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runAudit } from '../../src/audit/command.ts';
 import { MAX_INT4 } from '../../src/protocol/record.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { createReader, type Reader } from '../../src/ui/answers/reader.ts';
 import { versionsAnswers } from '../../src/ui/answers/versions.ts';
-import { agentIncarnation } from '../support/batches.ts';
+import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -39,5 +40,31 @@ needs('postgres')('values at their bounds', () => {
     );
     const { missRates } = await versionsAnswers(reader)(new URLSearchParams());
     expect(missRates).toMatchObject([{ decided: 2 ** 63, missed: 1 }]);
+  });
+
+  test.each<[string, string]>([
+    ['a minute with the most relists and errors', 'SELECT'],
+    ['a proof that somebody made null', "UPDATE store.finding SET proof = 'null'"],
+    ['a proof that somebody made a list', "UPDATE store.finding SET proof = '[]'"],
+  ])('%s does not stop the audit', async (_, change) => {
+    await query(databaseUrl, change);
+    const lines: string[] = [];
+    await store.transaction((sql) =>
+      runAudit({
+        sql,
+        cluster: CLUSTER,
+        node: undefined,
+        from: undefined,
+        to: undefined,
+        print: (line) => lines.push(line),
+      }),
+    );
+    expect(lines.at(-1)).toContain('finding');
+  });
+
+  test('the epochs of all times are audited', async () => {
+    const [from, to] = [new Date('-000500-01-01T00:00:00Z'), new Date('+012026-01-01T00:00:00Z')];
+    const print = () => undefined;
+    await store.transaction((sql) => runAudit({ sql, cluster: CLUSTER, node: undefined, from, to, print }));
   });
 });
