@@ -2,7 +2,7 @@
  * The records of one epoch, read from Postgres page by page. Only SELECTs.
  */
 
-import { and, eq, gte, lt, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import { profileOf } from '../cri/profiles.ts';
 import { type Mono, millis, mono } from '../protocol/units.ts';
 import { typed } from '../store/expressions.ts';
@@ -71,8 +71,8 @@ export const listEpochs = (runner: SqlRunner, asked: AskedEpochs) =>
         and(
           eq(cluster.name, asked.cluster),
           asked.node === undefined ? undefined : eq(node.name, asked.node),
-          asked.to && lt(started_at, asked.to.toISOString()),
-          asked.from && gte(ended, asked.from.toISOString()),
+          asked.to && sql`${started_at} < ${asked.to}`,
+          asked.from && sql`${ended} >= ${asked.from}`,
         ),
       )
       .orderBy(node.name, epoch.incarnation);

@@ -94,7 +94,7 @@ export const findingOf = (row: RowOf<typeof readFindings>, announcedToOther: Mon
   id: row.container_id,
   from: row.window_from,
   to: row.window_to,
-  proof: row.proof,
+  proof: row.proof ?? {},
 });
 
 export const sessionOf = (row: RowOf<typeof readSessions>): StreamRecords['sessions'][number] => ({

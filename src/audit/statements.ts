@@ -3,7 +3,7 @@
  */
 import * as v from 'valibot';
 import { type Mono, mono } from '../protocol/units.ts';
-import { type Field, float8, int4, text } from '../store/schema/columns.ts';
+import { type Field, float8, int4, int8, text } from '../store/schema/columns.ts';
 import {
   container,
   containerEvent,
@@ -62,7 +62,7 @@ export const readMinutes = statement(
   readMinutesSql,
   rowOf({
     ...{ seq: relistMinute.seq, ended: MONO, span: relistMinute.span_us, wall: float8 },
-    ...{ lists: relistMinute.lists, relists: relistMinute.relists },
+    ...{ lists: relistMinute.lists, relists: int8 },
   }),
 );
 export const readInitial = statement(readInitialSql, rowOf(LISTED));
@@ -80,7 +80,7 @@ export const readFindings = statement(
   rowOf({
     ...{ seq: finding.seq, finding_id: finding.finding_id, at: MONO, kind: finding.kind },
     ...{ event_type: finding.event_type, cause: finding.cause, container_id: finding.container_id },
-    ...{ window_from: nullable(MONO), window_to: nullable(MONO), proof: PROOF },
+    ...{ window_from: nullable(MONO), window_to: nullable(MONO), proof: nullable(PROOF) },
     resolved: nullable(MONO),
   }),
 );

@@ -47,9 +47,9 @@ export const readConditions = statement(
 export const readRelists = statement(
   readRelistsSql,
   rowOf({
-    ...{ at: timestamptz, seconds: int4, relists: int8, errors: int8, hist: int4Array },
+    ...{ at: timestamptz, seconds: int4, relists: float8, errors: float8, hist: int4Array },
     ...{ p50Ms: nullable(float8), p99Ms: nullable(float8), maxMs: nullable(float8) },
-    ...{ kubeletRelists: nullable(int8), kubeletP99Ms: nullable(float8) },
+    ...{ kubeletRelists: nullable(float8), kubeletP99Ms: nullable(float8) },
   }),
 );
 
@@ -57,7 +57,7 @@ export const readMissRates = statement(
   readMissRatesSql,
   rowOf({
     ...{ cluster: text, runtimeName: nullable(text), runtimeVersion: nullable(text) },
-    ...{ kubeletVersion: nullable(text), nodes: int8, decided: int8, missed: int8 },
+    ...{ kubeletVersion: nullable(text), nodes: int8, decided: float8, missed: float8 },
     ...{ perMillion: nullable(float8), lowPerMillion: nullable(float8), highPerMillion: nullable(float8) },
   }),
 );

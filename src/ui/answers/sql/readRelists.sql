@@ -4,9 +4,10 @@ SELECT s.at, $4::int4 AS seconds, s.relists, s.errors,
        s.max_ms AS "maxMs", s.hist, s.kubelet_relists AS "kubeletRelists",
        store.hist_quantile(s.kubelet_hist, store.kubelet_hist_bounds(), 0.99) AS "kubeletP99Ms"
 FROM (
-  SELECT date_bin($4 * interval '1 second', m.minute, '2000-01-01 00:00:00+00') AS at, sum(m.relists) AS relists, sum(m.errors) AS errors,
+  SELECT date_bin($4 * interval '1 second', m.minute, '2000-01-01 00:00:00+00') AS at, sum(m.relists)::float8 AS relists,
+         sum(m.errors)::float8 AS errors,
          max(m.max_us) FILTER (WHERE m.relists > 0)::float8 / 1000 AS max_ms,
-         store.hist_sum(m.hist::int4[]) AS hist, sum(m.kubelet_relists) AS kubelet_relists,
+         store.hist_sum(m.hist::int4[]) AS hist, sum(m.kubelet_relists)::float8 AS kubelet_relists,
          store.hist_sum(m.kubelet_hist::int4[]) AS kubelet_hist
   FROM store.relist_minute m
   WHERE m.node_id = $1 AND m.day BETWEEN (($2::timestamptz - interval '1 minute') AT TIME ZONE 'UTC')::date AND ($3::timestamptz AT TIME ZONE 'UTC')::date
