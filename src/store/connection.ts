@@ -83,15 +83,8 @@ export async function withClient<T>(
       application_name: name,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     });
-    // A connection that breaks also fails the query in flight, which reports it.
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      return client;
-    } catch (error) {
-      await client.end().catch(() => undefined);
-      throw error;
-    }
+    await client.connect();
+    return client;
   };
   const client = await preferring(preferred, connect).catch((error: unknown) => {
     throw explainDatabaseError(settings, error);
@@ -141,6 +134,8 @@ function clientOf(settings: DatabaseSettings, preferred: PreferredTls, onRefused
       this.connection.on('errorMessage', (error: unknown) => {
         if (isLoginRefused(error)) onRefused(error.message);
       });
+      // A connection that breaks also fails its query, which reports it. The pool listens only once it knows that the connection is there.
+      this.on('error', () => undefined);
       this.connection.once('sslconnect', () => {
         const { stream } = this.connection;
         if (!(stream instanceof TLSSocket)) return;
@@ -169,6 +164,8 @@ function clientOf(settings: DatabaseSettings, preferred: PreferredTls, onRefused
         await super.connect();
         return this;
       } catch (error) {
+        // The driver leaves the socket open if the failure is on our side.
+        this.connection.stream.destroy();
         const explained = this.#usesTls ? tlsError(settings, error, this.#isUnanswered) : error;
         if (this.#access.tls.mode === 'prefer') reconsider(preferred, this.#usesTls, explained);
         throw explained;
