@@ -15,6 +15,8 @@ test('a time of a session in another time zone is the same moment', () => {
 
 test('a time outside of the years that RFC 3339 has is written as Date writes it', () => {
   expect(timeOf('12026-11-24 09:00:00+00')).toBe('+012026-11-24T09:00:00.000000Z');
+  // As long as the usual time.
+  expect(timeOf('12026-11-24 09:00:00.12345+00')).toBe('+012026-11-24T09:00:00.123450Z');
   expect(timeOf('0044-03-15 12:00:00+00 BC')).toBe('-000043-03-15T12:00:00.000000Z');
   expect(timeOf('infinity')).toBe('infinity');
   expect(timeOf('-infinity')).toBe('-infinity');

@@ -12,7 +12,8 @@ const ISO =
 export function timeOf(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   // The usual length, in UTC: a page maps tens of thousands of them.
-  if (value.length === 29 && value.endsWith('+00')) return `${value.slice(0, 10)}T${value.slice(11, 26)}Z`;
+  if (value.length === 29 && value[10] === ' ' && value.endsWith('+00'))
+    return `${value.slice(0, 10)}T${value.slice(11, 26)}Z`;
   if (value === 'infinity' || value === '-infinity') return value;
   const parts = ISO.exec(value);
   if (parts === null) return undefined;
