@@ -3,15 +3,17 @@
  * Secret needs no restart; connections that are open stay open.
  *
  * The driver knows TLS or no TLS. With `sslmode=prefer`, as with libpq, a connection is tried with TLS first, and without it if the server has none or
- * the handshake fails; what succeeded is tried first the next time.
+ * the handshake fails. For a minute the next ones are then tried without it first: no longer, since a server that restarts breaks handshakes too.
  */
 import type { ConnectionOptions } from 'node:tls';
 import { getCACertificates, TLSSocket } from 'node:tls';
 import { Client, type ClientConfig, Pool, type PoolClient } from 'pg';
+import { monoNow } from '../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
 import { ThrottledLog } from '../platform/throttledLog.ts';
 import { explainTls } from '../platform/tls.ts';
+import { type Mono, millis, mono, shift } from '../protocol/units.ts';
 import {
   type DatabaseAccess,
   type DatabaseSettings,
@@ -25,6 +27,7 @@ import { DRIVER_TYPES, runnerOf, type SqlRunner } from './runner.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
+const WITHOUT_TLS_FOR = millis(60_000);
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 30_000 } as const;
 const TIMEOUTS = {
   statement_timeout: STATEMENT_TIMEOUT_MS,
@@ -46,11 +49,17 @@ export interface Connections {
 }
 
 /** A pool whose statements end even if the network fails or a lock is held. */
-export function openPool(settings: DatabaseSettings, name: string, max: number, log: Logger): Connections {
+export function openPool(
+  settings: DatabaseSettings,
+  name: string,
+  max: number,
+  log: Logger,
+  now = monoNow,
+): Connections {
   const throttled = new ThrottledLog(log, { linesPerMinute: 1 });
   const cure = `${databaseSettingOf(settings)} is read again before the next try`;
   const onRefused = (error: string) => throttled.warn({ error, cure }, 'Postgres refuses the login');
-  const preferred: PreferredTls = { isUsed: true };
+  const preferred = new PreferredTls(now);
   const pool = new Pool({
     Client: clientOf(settings, preferred, onRefused),
     application_name: name,
@@ -67,7 +76,7 @@ export function openPool(settings: DatabaseSettings, name: string, max: number, 
     client.on('error', (error) => log.debug({ error: error.message }, 'database connection broke'));
   });
   pool.on('error', (error) => log.warn({ error: error.message }, 'idle database connection broke'));
-  return { connect: () => preferring(preferred, () => pool.connect()), end: () => pool.end() };
+  return { connect: () => preferred.connect(() => pool.connect()), end: () => pool.end() };
 }
 
 /** Runs `work` on a connection without statement timeouts, for work that may take long, and closes it. */
@@ -76,24 +85,17 @@ export async function withClient<T>(
   name: string,
   work: (sql: SqlRunner) => Promise<T>,
 ): Promise<T> {
-  const preferred: PreferredTls = { isUsed: true };
+  const preferred = new PreferredTls();
   const FreshClient = clientOf(settings, preferred, () => undefined);
   const connect = async () => {
     const client = new FreshClient({
       application_name: name,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     });
-    // A connection that breaks also fails the query in flight, which reports it.
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      return client;
-    } catch (error) {
-      await client.end().catch(() => undefined);
-      throw error;
-    }
+    await client.connect();
+    return client;
   };
-  const client = await preferring(preferred, connect).catch((error: unknown) => {
+  const client = await preferred.connect(connect).catch((error: unknown) => {
     throw explainDatabaseError(settings, error);
   });
   try {
@@ -103,20 +105,33 @@ export async function withClient<T>(
   }
 }
 
-/** With `sslmode=prefer`: whether the next connection is tried with TLS. */
-interface PreferredTls {
-  isUsed: boolean;
-}
+/** With `sslmode=prefer`: whether a connection is tried with TLS. */
+class PreferredTls {
+  readonly #now: typeof monoNow;
+  #withoutUntil: Mono = mono(0);
 
-/** Connects, and once more where that failed because of TLS, or of the want of it, and the server may be had the other way. */
-async function preferring<T>(preferred: PreferredTls, connect: () => Promise<T>): Promise<T> {
-  const { isUsed } = preferred;
-  try {
-    return await connect();
-  } catch (error) {
-    // Another connection may have found out meanwhile.
-    if (preferred.isUsed === isUsed) throw error;
-    return connect();
+  constructor(now = monoNow) {
+    this.#now = now;
+  }
+
+  get isTried(): boolean {
+    return this.#now() >= this.#withoutUntil;
+  }
+
+  tryFirst(isTls: boolean): void {
+    this.#withoutUntil = isTls ? mono(0) : shift(this.#now(), WITHOUT_TLS_FOR);
+  }
+
+  /** Connects, and once more where that failed because of TLS, or of the want of it, and the server may be had the other way. */
+  async connect<T>(attempt: () => Promise<T>): Promise<T> {
+    const before = this.#withoutUntil;
+    try {
+      return await attempt();
+    } catch (error) {
+      // Another connection may have found out meanwhile.
+      if (this.#withoutUntil === before) throw error;
+      return attempt();
+    }
   }
 }
 
@@ -127,6 +142,7 @@ function clientOf(settings: DatabaseSettings, preferred: PreferredTls, onRefused
   return class extends Client {
     readonly #access: DatabaseAccess | PlegwatchError;
     readonly #usesTls: boolean;
+    #isShakingHands = false;
     /** Whether TLS is on and the server has not sent anything since. */
     #isUnanswered = false;
 
@@ -141,10 +157,14 @@ function clientOf(settings: DatabaseSettings, preferred: PreferredTls, onRefused
       this.connection.on('errorMessage', (error: unknown) => {
         if (isLoginRefused(error)) onRefused(error.message);
       });
+      // A connection that breaks also fails its query, which reports it. The pool listens only once it knows that the connection is there.
+      this.on('error', () => undefined);
       this.connection.once('sslconnect', () => {
         const { stream } = this.connection;
         if (!(stream instanceof TLSSocket)) return;
+        this.#isShakingHands = true;
         stream.once('secureConnect', () => {
+          this.#isShakingHands = false;
           this.#isUnanswered = true;
         });
         stream.once('data', () => {
@@ -169,23 +189,28 @@ function clientOf(settings: DatabaseSettings, preferred: PreferredTls, onRefused
         await super.connect();
         return this;
       } catch (error) {
+        // The driver leaves the socket open if the failure is on our side.
+        this.connection.stream.destroy();
         const explained = this.#usesTls ? tlsError(settings, error, this.#isUnanswered) : error;
-        if (this.#access.tls.mode === 'prefer') reconsider(preferred, this.#usesTls, explained);
+        if (this.#access.tls.mode === 'prefer') this.#reconsider(error, explained);
         throw explained;
       }
+    }
+
+    /** Sees from the error of a connection whether the next one should be tried the other way. */
+    #reconsider(error: unknown, explained: unknown): void {
+      if (this.#usesTls) {
+        // What the driver ends because it takes too long has no code.
+        const isBroken = this.#isShakingHands && Reflect.get(Object(error), 'code') !== undefined;
+        const isOfTls = explained instanceof PlegwatchError && explained.code === 'DATABASE_TLS';
+        if (isBroken || (isOfTls && !this.#isUnanswered)) preferred.tryFirst(false);
+      } else if (isLoginRefused(error) && /no encryption/.test(error.message)) preferred.tryFirst(true);
     }
   };
 }
 
 const isTried = ({ host, tls }: DatabaseAccess, preferred: PreferredTls): boolean =>
-  !host.startsWith('/') && tls.mode !== 'disable' && (tls.mode !== 'prefer' || preferred.isUsed);
-
-/** Sees from the error of a connection whether the next one should be tried the other way. */
-function reconsider(preferred: PreferredTls, usedTls: boolean, error: unknown): void {
-  const isOfTls = error instanceof PlegwatchError && error.code === 'DATABASE_TLS';
-  const wantsTls = isLoginRefused(error) && /no encryption/.test(error.message);
-  if (usedTls ? isOfTls : wantsTls) preferred.isUsed = !usedTls;
-}
+  !host.startsWith('/') && tls.mode !== 'disable' && (tls.mode !== 'prefer' || preferred.isTried);
 
 function loginOf({ tls, password = '', ...place }: DatabaseAccess): ClientConfig {
   // Without a function the driver would take an empty password for none, and look for a file that has one.

@@ -5,6 +5,7 @@ test('a time has six digits of a second, and is in UTC', () => {
   expect(timeOf('2026-11-24 09:00:00.123456+00')).toBe('2026-11-24T09:00:00.123456Z');
   expect(timeOf('2026-11-24 09:00:00+00')).toBe('2026-11-24T09:00:00.000000Z');
   expect(timeOf('2026-11-24 09:00:00.5+00')).toBe('2026-11-24T09:00:00.500000Z');
+  expect(timeOf('2026-11-24 09:00:00.12345+00')).toBe('2026-11-24T09:00:00.123450Z');
 });
 
 test('a time of a session in another time zone is the same moment', () => {

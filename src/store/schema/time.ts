@@ -11,9 +11,11 @@ const ISO =
  */
 export function timeOf(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
-  // The usual length, in UTC: a page maps tens of thousands of them.
-  if (value.length === 29 && value[10] === ' ' && value.endsWith('+00'))
-    return `${value.slice(0, 10)}T${value.slice(11, 26)}Z`;
+  // A year of four digits, in UTC: a page maps tens of thousands of them.
+  if (value[10] === ' ' && value.endsWith('+00') && value.length > 21) {
+    const fraction = value.slice(20, -3).padEnd(6, '0');
+    return `${value.slice(0, 10)}T${value.slice(11, 19)}.${fraction}Z`;
+  }
   if (value === 'infinity' || value === '-infinity') return value;
   const parts = ISO.exec(value);
   if (parts === null) return undefined;
