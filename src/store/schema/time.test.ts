@@ -22,9 +22,14 @@ test('a time outside of the years that RFC 3339 has is written as Date writes it
   expect(timeOf('-infinity')).toBe('-infinity');
 });
 
-test.each([['24/11/2026 09:00:00 UTC'], ['2026-11-24'], [''], [0], [null], [new Date(0)]])(
-  '%s is not a time',
-  (value) => {
-    expect(timeOf(value)).toBeUndefined();
-  },
-);
+test.each([
+  ['24/11/2026 09:00:00 UTC'],
+  ['11/24/2026 09:00:00 +00'],
+  ['2026-11-24'],
+  [''],
+  [0],
+  [null],
+  [new Date(0)],
+])('%s is not a time', (value) => {
+  expect(timeOf(value)).toBeUndefined();
+});

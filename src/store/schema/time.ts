@@ -12,7 +12,7 @@ const ISO =
 export function timeOf(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   // A year of four digits, in UTC: a page maps tens of thousands of them.
-  if (value[10] === ' ' && value.endsWith('+00') && value.length > 21) {
+  if (value[4] === '-' && value[10] === ' ' && value.endsWith('+00') && value.length > 21) {
     const fraction = value.slice(20, -3).padEnd(6, '0');
     return `${value.slice(0, 10)}T${value.slice(11, 19)}.${fraction}Z`;
   }
