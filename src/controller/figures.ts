@@ -8,6 +8,7 @@ import { invariant } from '../platform/invariant.ts';
 import type { Logger } from '../platform/log.ts';
 import { Loop } from '../platform/loop.ts';
 import { between, type Mono } from '../protocol/units.ts';
+import { databaseErrorKind } from '../store/databaseError.ts';
 import type { SqlRunner } from '../store/runner.ts';
 import { float8, int4, int4Array, text } from '../store/schema/columns.ts';
 import { type RowOf, rowOf, statement } from '../store/statement.ts';
@@ -67,12 +68,12 @@ const BACKOFF = { firstMs: 1_000, maxMs: 30_000 };
 
 /** Reads the figures at once and then regularly, until it is stopped. */
 export function startFigures(options: FiguresOptions): { stop(): Promise<void> } {
-  const { store, cluster, silentAfterMs, log, onRead, clock = monoNow } = options;
+  const { store, cluster, log, onRead, clock = monoNow } = options;
   const loop = new Loop({
     async work() {
       const clusterId = await store.ensureCluster(cluster);
       const began = clock();
-      onRead(await read(store, clusterId, silentAfterMs));
+      onRead(await read(options, clusterId));
       return pauseAfter(between(began, clock()) / 1000);
     },
     onError: (error) => {
@@ -88,11 +89,14 @@ export function startFigures(options: FiguresOptions): { stop(): Promise<void> }
 /** How long to wait after a read: Postgres is busy with them for at most a twentieth of the time. */
 export const pauseAfter = (tookMs: number): number => Math.max(PERIOD_MS, tookMs / MAX_SHARE - tookMs);
 
-async function read(sql: SqlRunner, clusterId: number, silentAfterMs: number): Promise<StoreFigures> {
+async function read(
+  { store: sql, silentAfterMs, log }: FiguresOptions,
+  clusterId: number,
+): Promise<StoreFigures> {
   const row = (await sql.run(readFigures, [clusterId])).rows[0];
   invariant(row, 'an aggregate returns a row');
   // Verdicts are dear, and most of the time nothing is unhealthy.
-  const verdicts = row.unhealthy.length > 0 ? (await sql.run(countUnhealthy, [row.unhealthy])).rows : [];
+  const verdicts = row.unhealthy.length > 0 ? await verdictsOf(sql, row.unhealthy, log) : [];
   const nodesOf = Object.fromEntries(verdicts.map(({ verdict, nodes }) => [verdict, nodes]));
   return {
     maintainedAt: row.maintained_at,
@@ -101,4 +105,19 @@ async function read(sql: SqlRunner, clusterId: number, silentAfterMs: number): P
     unhealthy: { runtime: 0, kubelet: 0, unknown: 0, ...nodesOf },
     nodes: (await sql.run(countNodes, [clusterId, silentAfterMs])).rows,
   };
+}
+
+/** Verdicts that take too long are not known; the other figures are. */
+async function verdictsOf(
+  sql: SqlRunner,
+  nodeIds: readonly number[],
+  log: Logger,
+): Promise<readonly RowOf<typeof countUnhealthy>[]> {
+  try {
+    return (await sql.run(countUnhealthy, [nodeIds])).rows;
+  } catch (error) {
+    if (databaseErrorKind(error) !== 'timeout') throw error;
+    log.warn({ nodes: nodeIds.length, error: messageOf(error) }, 'verdicts on PLEG took too long');
+    return [{ verdict: 'unknown', nodes: nodeIds.length }];
+  }
 }

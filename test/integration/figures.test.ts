@@ -18,7 +18,7 @@ import { SILENT_AFTER_MS } from '../../src/controller/reports/conditions.ts';
 import { upsertConditions } from '../../src/controller/reports/statements.ts';
 import { maintain } from '../../src/store/maintain.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
-import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { query, runText, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';
 
@@ -121,6 +121,24 @@ needs('postgres')('the figures of the database', () => {
     const value = await read();
     expect(value('pleg_unhealthy_nodes{verdict="unknown"}')).toBe(1);
     expect(value('pleg_unhealthy_nodes{verdict="runtime"}')).toBe(0);
+  });
+
+  test('verdicts that take too long are unknown, and the other figures are there', async () => {
+    const id = await evidence.node('ill');
+    await evidence.reported(id, 'Reporting');
+    await condition(id, 'False', ILL, '10 minutes');
+    const value = await read(new ControllerMetrics(), {
+      ...store,
+      run: (statement, values) =>
+        store.transaction(async (runner) => {
+          if (statement.text === countUnhealthy.text)
+            await runText(runner, 'SET LOCAL statement_timeout = 1; SELECT pg_sleep(10)');
+          return runner.run(statement, values);
+        }),
+    });
+    expect(value('pleg_unhealthy_nodes{verdict="unknown"}')).toBe(1);
+    expect(value('oldest_due_report_age_seconds')).toBe(0);
+    expect(value('nodes_by_mode{mode="Unknown"}')).not.toBeUndefined();
   });
 
   test('the latest condition of a Node counts, in whatever order the store received them', async () => {

@@ -72,7 +72,8 @@ export const relistMinute = table('relist_minute', {
 });
 export const relistHour = table('relist_hour', {
   ...all(timestamptz, 'hour'),
-  ...all(int8, 'minute_bits span_us listed_us covered_us max_us bytes relists errors expected matched'),
+  ...all(int8Text, 'minute_bits'),
+  ...all(int8, 'span_us listed_us covered_us max_us bytes relists errors expected matched'),
   ...all(int8, 'unobservable'),
   ...some(int8, 'kubelet_relists kubelet_last_seen_age_ms kubelet_discarded kubelet_stream_errors'),
   ...some(int8, 'kubelet_intervals kubelet_interval_us kubelet_counted_us kubelet_relist_us'),
