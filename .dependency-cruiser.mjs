@@ -78,9 +78,9 @@ export default {
     ),
     allowOnly(
       'page-in-the-browser',
-      'The page runs in a browser: of the program it knows the answers of its server, and how CSV is quoted.',
+      'The page runs in a browser: of the program it knows the answers of its server, words, and how CSV is quoted.',
       '^src/ui/page/',
-      '(ui/(page/|api\\.ts$)|platform/csv\\.ts$)',
+      '(ui/(page/|api\\.ts$)|analysis/words\\.ts$|platform/csv\\.ts$)',
     ),
     allowOnly(
       'protocol-stands-alone',

@@ -62,9 +62,8 @@ const withoutFetch = {
   },
 };
 
-/** What `plegwatch_build_info` says: of the environment where there is no checkout, as in a build of the image. */
+/** What `plegwatch_build_info` says. */
 function commitOfBuild() {
-  if (process.env.PLEGWATCH_COMMIT) return process.env.PLEGWATCH_COMMIT;
   const git = spawnSync('git', ['rev-parse', '--short=12', 'HEAD'], {
     cwd: import.meta.dirname,
     encoding: 'utf8',

@@ -1,6 +1,6 @@
 /*
  * Writes the reference pages whose text is in the source: docs/reference/settings.md from the tables of settings, and
- * docs/reference/plegreport.md from the CRD, the columns in docs/reference/views.md from the comments in the migrations, and the chart's README from
+ * docs/reference/plegreport.md, the CRD's status and the chart's CRD from the fields of a report, the columns in docs/reference/views.md from the comments in the migrations, and the chart's README from
  * its values.yaml.
  *
  *   node devtools/referencePages.ts            writes them
@@ -21,12 +21,12 @@ import { REDIS_ACL_SETTINGS, redisAcl } from '../src/redis/acl.ts';
 import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS, REPAIR_SETTINGS } from '../src/store/settings.ts';
 import { UI_SETTINGS } from '../src/ui/settings.ts';
 import { chartPage } from './chartPage.ts';
+import { CRD, templateOf, withStatus } from './crd.ts';
 import { viewsPage } from './viewsPage.ts';
 
 const VALUES = 'helm/plegwatch/values.yaml';
 const VIEWS = 'docs/reference/views.md';
 const MIGRATIONS = 'migrations';
-const CRD = 'crds/plegreports.plegwatch.dev.yaml';
 const COMMANDS: Readonly<Record<string, SettingTable>> = {
   agent: AGENT_SETTINGS,
   controller: CONTROLLER_SETTINGS,
@@ -123,7 +123,7 @@ const CrdSchema = v.object({
 });
 
 function reportPage(): string {
-  const [version] = v.parse(CrdSchema, parse(readFileSync(at(CRD), 'utf8'))).spec.versions;
+  const [version] = v.parse(CrdSchema, parse(definition)).spec.versions;
   const root = version.schema.openAPIV3Schema;
   return (
     generatedFrom(CRD) +
@@ -180,7 +180,10 @@ function migrations(): string {
   return files.map((file) => readFileSync(at(`${MIGRATIONS}/${file}`), 'utf8')).join('');
 }
 
+const definition = withStatus(readFileSync(at(CRD), 'utf8'));
 const pages: Readonly<Record<string, string>> = {
+  [CRD]: definition,
+  'helm/plegwatch/templates/crd.yaml': templateOf(definition),
   'docs/reference/settings.md': settingsPage(),
   'docs/reference/plegreport.md': reportPage(),
   'docs/reference/redis-users.md': usersPage(),

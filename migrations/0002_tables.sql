@@ -30,16 +30,6 @@ CREATE TABLE store.cluster (
   uid text
 );
 
--- The controller that last said that it writes the reports of a cluster, so that two of them find each other here, whatever their Redis.
---   run            one run of a controller
---   is_contested   another controller said so between the last two times that this one did
-CREATE TABLE store.report_writer (
-  cluster_id int2 PRIMARY KEY REFERENCES store.cluster,
-  run uuid NOT NULL,
-  is_contested bool NOT NULL,
-  at timestamptz NOT NULL
-) WITH (fillfactor = 50);
-
 -- A Node of the cluster, or a node of which an agent reported.
 --   first_seen                            when the first batch of its agents was stored; null before
 --   last_seen                             the last moment at which an agent of it is known to have run: that of its epochs
@@ -155,6 +145,23 @@ CREATE TABLE store.epoch (
 ) WITH (fillfactor = 50);
 CREATE INDEX epoch_open ON store.epoch (node_id, incarnation) WHERE closed_at IS NULL;
 CREATE INDEX epoch_incarnation ON store.epoch (node_id, incarnation);
+
+-- What ingest knows of an epoch and its node when it judges a batch with the seqs first to last, none if last is below first. The caller has locked the
+-- epoch. The planner inlines it.
+--   fresh             the seqs of the batch that were not received yet; fills_gap: some of them had been declared lost
+--   context_id        null where the context of the batch is not stored yet
+--   is_superseded     the node has a later incarnation
+--   received_through  the highest seq that is stored; plausible_seq: the highest that the epoch can have reached
+--   rows_today        how many rows of the node were stored today
+CREATE FUNCTION store.known_of_batch(e store.epoch, n store.node, first int4, last int4, no int4)
+RETURNS TABLE (node_id int4, started_us float8, now_us float8, fresh int4multirange, fills_gap bool, context_id int4, incarnation int4,
+               is_superseded bool, received_through int4, plausible_seq int4, rows_today int4) LANGUAGE sql STABLE AS $$
+  SELECT e.node_id, (extract(epoch FROM e.started_at) * 1000000)::float8, (extract(epoch FROM now()) * 1000000)::float8, s.fresh, s.fresh && e.lost,
+         x.context_id, e.incarnation, e.incarnation < n.incarnation, coalesce(upper(e.received) - 1, 0),
+         store.plausible_seq(e.last_seq, e.last_new_at), CASE WHEN n.rows_day = (now() AT TIME ZONE 'UTC')::date THEN n.day_rows ELSE 0 END
+  FROM (SELECT CASE WHEN last < first THEN '{}' ELSE int4multirange(int4range(first, last, '[]')) - e.received END AS fresh) s
+  LEFT JOIN store.context x ON x.node_id = e.node_id AND x.epoch = e.epoch AND x.context_no = no
+$$;
 
 -- flags: the CRI's event type in the low byte, 256 replayed, 512 has_sandbox_status, 1024 is_sandbox. Of an event that says how its container ended, the
 -- reason from bit 12 (see store.exit_reason; 0 for no exit), and the exit code from bit 16 with 2048 if it is known.
@@ -575,9 +582,12 @@ CREATE TABLE store.report_queue (
 CREATE INDEX report_queue_due_at ON store.report_queue (cluster_id, due_at);
 
 -- The leader of each cluster: every transaction that only a leader may do checks that its term is the latest one.
+--   is_contested   the one that began the term had led before, and was deposed while it held its Lease or needed none
 CREATE TABLE store.leader (
   cluster_id int2 PRIMARY KEY REFERENCES store.cluster,
-  term int4 NOT NULL
+  term int4 NOT NULL,
+  is_contested bool NOT NULL DEFAULT false,
+  began_at timestamptz NOT NULL DEFAULT now()
 );
 
 -- Raises PW001 unless this is the latest term. The next term waits for the transaction that called it.

@@ -70,36 +70,43 @@ BEGIN
   END LOOP;
 END $$;
 
--- The rights on tables. A reader reads the views, and with them the tables: views run with the rights of who reads them.
+-- What a role needs, and `plegwatch doctor` looks for: relations and their columns, and functions. A reader reads the views, and with them the
+-- tables: views run with the rights of who reads them.
 --
 -- A controller reads, adds, updates what is kept current, empties its own queues, and deletes a node that has no history with its
 -- report. It can neither change the schema nor delete a row of the history: its foreign key keeps the node.
+CREATE FUNCTION store.needed_rights(to_write bool) RETURNS TABLE (privilege text, object text, of_column text) LANGUAGE sql STABLE
+BEGIN ATOMIC
+  SELECT 'SELECT', c.oid::regclass::text, NULL
+  FROM pg_class c
+  WHERE c.relnamespace IN ('store'::regnamespace, 'plegwatch'::regnamespace) AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
+  UNION ALL
+  VALUES ('EXECUTE', 'store.coverage(timestamptz, timestamptz)', NULL)
+  UNION ALL
+  SELECT privilege, 'store.' || object, needed.of_column
+  FROM (VALUES
+    (ARRAY['INSERT'], NULL, ARRAY['cluster', 'container_event', 'relist_change', 'relist_minute', 'finding', 'finding_update', 'mode_change',
+                                  'node_condition', 'ready_change', 'node_info', 'status_lag']),
+    (ARRAY['INSERT', 'UPDATE'], NULL, ARRAY['node', 'context', 'epoch', 'container', 'node_key', 'stream_session', 'gap', 'node_state',
+                                            'report_queue', 'report_condition', 'report', 'rejected', 'status_lag_watch', 'leader']),
+    -- Not its name, which another cluster may be meant to have.
+    (ARRAY['UPDATE'], 'uid', ARRAY['cluster']),
+    (ARRAY['DELETE'], NULL, ARRAY['node', 'node_key', 'report', 'report_condition', 'report_queue', 'status_lag_watch']),
+    (ARRAY['EXECUTE'], NULL, ARRAY['make_partition(text, date)', 'make_partitions(int4)', 'check_term(int4, int4)'])
+  ) AS needed (privileges, of_column, objects), unnest(needed.privileges) AS privilege, unnest(needed.objects) AS object
+  WHERE to_write;
+END;
+
 CREATE FUNCTION store.grant_tables(to_role name, can_write bool) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  relation regclass;
+  needed record;
 BEGIN
   EXECUTE format('GRANT USAGE ON SCHEMA store, plegwatch TO %I', to_role);
-  FOR relation IN
-    SELECT oid FROM pg_class
-    WHERE relnamespace IN ('store'::regnamespace, 'plegwatch'::regnamespace) AND relkind IN ('r', 'p', 'v') AND NOT relispartition
-  LOOP
-    EXECUTE format('GRANT SELECT ON %s TO %I', relation, to_role);
-  END LOOP;
   EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA plegwatch TO %I', to_role);
-  EXECUTE format('GRANT EXECUTE ON FUNCTION store.coverage(timestamptz, timestamptz) TO %I', to_role);
-  IF NOT can_write THEN
-    RETURN;
-  END IF;
-  EXECUTE format('GRANT INSERT, UPDATE ON store.node, store.context, store.epoch, store.container, store.node_key,
-    store.stream_session, store.gap, store.node_state, store.report_queue, store.report_condition, store.report, store.rejected,
-    store.status_lag_watch, store.report_writer, store.leader TO %I', to_role);
-  EXECUTE format('GRANT INSERT ON store.cluster, store.container_event, store.relist_change, store.relist_minute, store.finding,
-    store.finding_update, store.mode_change, store.node_condition, store.ready_change,
-    store.node_info, store.status_lag TO %I', to_role);
-  -- Not its name, which another cluster may be meant to have.
-  EXECUTE format('GRANT UPDATE (uid) ON store.cluster TO %I', to_role);
-  EXECUTE format('GRANT DELETE ON store.node, store.node_key, store.report, store.report_condition, store.report_queue, store.status_lag_watch TO %I', to_role);
-  EXECUTE format('GRANT EXECUTE ON FUNCTION store.make_partition(text, date), store.make_partitions(int4), store.check_term(int4, int4) TO %I', to_role);
+  FOR needed IN SELECT * FROM store.needed_rights(can_write) LOOP
+    EXECUTE format('GRANT %s %s ON %s %s TO %I', needed.privilege, '(' || needed.of_column || ')',
+                   CASE needed.privilege WHEN 'EXECUTE' THEN 'FUNCTION' END, needed.object, to_role);
+  END LOOP;
 END $$;
 
 CREATE FUNCTION store.grant_access(to_role name, of_cluster text, can_write bool) RETURNS void LANGUAGE plpgsql AS $$

@@ -3,8 +3,8 @@
  * send are real batches; no agent runs.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { forEachConcurrent } from '../../src/controller/reports/concurrent.ts';
 import { NODES } from '../../src/kube/object.ts';
+import { forEachConcurrent } from '../../src/platform/permits.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 import { openStore, type Store } from '../../src/store/store.ts';

@@ -1,60 +1,72 @@
 /*
- * Builds the image without a container engine, from what build.mjs bundled, into dist/image/: an archive for each
- * platform, and one with all of them. Run by `make image`, with the image's own Node, which also compresses the layers: so
- * the same commit and the same Debian packages give the same digest.
+ * Builds the image with buildah, from the Dockerfile and from what build.mjs bundled, into dist/image/: an archive for each
+ * platform, and one with all of them. Run by `make image`, with the image's own Node, whose certificates the image gets. The same commit
+ * and the same Debian packages give the same digest.
  *
  *   node devtools/image/build.ts [NAME [FOLDER]]        NAME is plegwatch:VERSION unless given
  */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { PlegwatchError } from '../../src/platform/errors.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { CHECKOUT } from '../checkout.ts';
 import { where } from '../localServices/where.ts';
-import { type ImageDescription, packArchive, packLayer, platformImage } from './archive.ts';
+import { addDockerManifest, digestOf, packArchive } from './archive.ts';
+import { type Buildah, withBuildah } from './buildah.ts';
 import { commitTime, revision } from './commit.ts';
-import { lastStage } from './dockerfile.ts';
 import { ARCHITECTURES, appLayer, baseLayer } from './layers.ts';
+import { writeTree } from './tree.ts';
 
 const [, , name = `plegwatch:${VERSION}`, out = join(CHECKOUT, 'dist/image')] = process.argv;
 
-const { config, layers } = lastStage(readFileSync(join(CHECKOUT, 'Dockerfile'), 'utf8'), {
-  VERSION,
-  REVISION: revision(),
-});
-const description: ImageDescription = { name, config, created: commitTime() };
-
-const app = packLayer(appLayer());
-const images = await Promise.all(
-  ARCHITECTURES.map(async (architecture) => {
-    const origin = where(`image-base-${architecture}`);
-    const base = packLayer(baseLayer({ node: join(origin, 'node'), debian: join(origin, 'debian') }));
-    const packed = new Map([
-      ['/image/base', await base],
-      ['/image/app', await app],
-    ]);
-    const ordered = layers.map((folder) => {
-      const layer = packed.get(folder);
-      if (layer === undefined)
-        throw new Error(`the Dockerfile copies ${folder}, which is no layer of devtools/image/layers.ts`);
-      return layer;
-    });
-    return platformImage(architecture, description, ordered);
-  }),
-);
+const LIST = 'localhost/plegwatch:all';
+const args = { VERSION, REVISION: revision(), CREATED: commitTime() };
+const BUILD_OPTIONS = [
+  `--file=${join(CHECKOUT, 'Dockerfile')}`,
+  ...Object.entries(args).map(([key, value]) => `--build-arg=${key}=${value}`),
+  // Files and image are dated 1970, and nothing in it is of this build: neither buildah's version nor the ids of steps.
+  ...['--timestamp=0', '--identity-label=false', '--omit-history'],
+];
 
 mkdirSync(out, { recursive: true });
-const write = (suffix: string, of: typeof images): void => {
-  const path = join(out, `plegwatch-${VERSION}${suffix}.tar`);
-  const archive = packArchive(description, of);
-  // Renamed into place: whoever reads it meanwhile sees a whole archive.
-  writeFileSync(`${path}.new`, archive);
-  renameSync(`${path}.new`, path);
-  console.log(
-    `${path}: ${name}, ${of.map(({ architecture }) => architecture).join(' and ')}, ${(archive.length / 1_048_576).toFixed(1)} MiB`,
-  );
-};
-for (const image of images) {
-  write(`-${image.architecture}`, [image]);
-  console.log(`  manifest ${image.manifest.digest}`);
+try {
+  withBuildah(build);
+} catch (error) {
+  if (!(error instanceof PlegwatchError)) throw error;
+  console.error(`image: NOT BUILT: ${error.message} ${error.cure}`);
+  process.exitCode = 1;
 }
-write('', images);
+
+function build(buildah: Buildah, dir: string): void {
+  const context = join(dir, 'context');
+  writeTree(appLayer(), join(context, 'app'));
+  // One after the other: of platforms that are built at once, the faster one would be the first in the list.
+  for (const architecture of ARCHITECTURES) {
+    const origin = where(`image-base-${architecture}`);
+    const base = baseLayer({ node: join(origin, 'node'), debian: join(origin, 'debian') });
+    writeTree(base, join(context, `base-${architecture}`));
+    const platform = `--platform=linux/${architecture}`;
+    const image = buildah(['build'], ...BUILD_OPTIONS, platform, `--manifest=${LIST}`, context);
+    const layout = join(dir, architecture);
+    buildah(['push'], image, `oci:${layout}:${fullName(name)}`);
+    addDockerManifest(layout, fullName(name));
+    write(layout, `-${architecture}`);
+  }
+  const layout = join(dir, 'all');
+  buildah(['manifest', 'push'], '--all', LIST, `oci:${layout}:${fullName(name)}`);
+  write(layout, '');
+}
+
+function write(layout: string, suffix: string): void {
+  const path = join(out, `plegwatch-${VERSION}${suffix}.tar`);
+  packArchive(layout, path);
+  const size = (statSync(path).size / 1_048_576).toFixed(1);
+  console.log(`${path}: ${name}, ${size} MiB\n  digest ${digestOf(layout)}`);
+}
+
+/** With its registry, as containerd and the kubelet complete a short name. */
+function fullName(short: string): string {
+  const [first = '', ...more] = short.split('/');
+  if (more.length === 0) return `docker.io/library/${short}`;
+  return /[.:]|^localhost$/.test(first) ? short : `docker.io/${short}`;
+}

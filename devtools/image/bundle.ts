@@ -22,6 +22,7 @@ export interface BundledPackage {
 /** The texts of their licenses, beside the bundle. */
 export const NOTICES = 'dist/THIRD-PARTY-NOTICES.txt';
 const MODULES = 'node_modules/';
+const OUR_LICENSE = 'Apache-2.0';
 const LICENSE_FILE = /^(un)?licen[cs]e|^notice|^copying|^copyright/i;
 
 const metafile = (): Metafile => JSON.parse(readFileSync(join(CHECKOUT, 'dist/metafile.json'), 'utf8'));
@@ -61,7 +62,7 @@ function bundledPackage(folder: string, files: readonly string[]): BundledPackag
     license?: string;
   };
   if (license === undefined) throw new Error(`${name} ${version} declares no license`);
-  const licenseText = licenseFiles(root) || readmeSection(root) || headers(files);
+  const licenseText = licenseFiles(root) || readmeSection(root) || headers(files) || textOfOurs(license);
   if (licenseText === '') throw new Error(`${name} ${version} has no text of its license ${license}`);
   return { name, version, license: license.replace(/^\((.*)\)$/, '$1'), licenseText };
 }
@@ -70,6 +71,10 @@ function licenseFiles(root: string): string {
   const names = readdirSync(root).filter((name) => LICENSE_FILE.test(name));
   return names.map((name) => readFileSync(join(root, name), 'utf8').trim()).join('\n\n');
 }
+
+/** Where a package only names the license: plegwatch's own has the whole text of it. */
+const textOfOurs = (license: string): string =>
+  license === OUR_LICENSE ? readFileSync(join(CHECKOUT, 'LICENSE'), 'utf8').trim() : '';
 
 /** Some packages have their license at the end of their README only. */
 function readmeSection(root: string): string {

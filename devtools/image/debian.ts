@@ -1,5 +1,5 @@
 /*
- * What dpkg knows of the packages of a Debian, or of unpacked packages.
+ * What dpkg knows of unpacked packages.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

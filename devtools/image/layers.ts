@@ -1,6 +1,5 @@
 /*
- * The two layers of the image. The Dockerfile and `make image` both take them from here, so that their file systems cannot
- * differ in more than the origin of Node and of the libraries.
+ * The two layers of the image, which the Dockerfile copies.
  *
  *   base   Node, the libraries that it needs, certificates, users: the same until Node or a library changes
  *   app    plegwatch
@@ -26,7 +25,7 @@ const LIBRARY_FOLDERS: ReadonlyMap<number, string> = new Map([
 export interface BaseOrigin {
   /** Has bin/node and LICENSE. */
   readonly node: string;
-  /** The root of a Debian, or of some unpacked packages of it. */
+  /** The root of Debian's unpacked packages. */
   readonly debian: string;
 }
 

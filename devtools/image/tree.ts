@@ -1,8 +1,8 @@
 /*
- * Files and links in memory, by their path in the image. All belong to root and are as old as 1970, so that equal contents
- * make an equal layer, whoever packs them and when.
+ * Files and links by their path in the image.
  */
-import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 export interface FileEntry {
@@ -23,29 +23,13 @@ export const file = (data: Buffer | string, executable = false): FileEntry => ({
 });
 export const link = (target: string): Entry => ({ type: 'link', target });
 
-/** Mode of a file. */
-export const modeOf = ({ executable }: { readonly executable: boolean }): number =>
-  executable ? 0o755 : 0o644;
-
-/** Every folder above a file, the outer ones first. */
-export function foldersOf(tree: Tree): string[] {
-  const folders = new Set<string>();
-  for (const path of tree.keys()) {
-    for (let dir = dirname(path); dir !== '.'; dir = dirname(dir)) folders.add(dir);
-  }
-  return [...folders].sort();
-}
-
-/** Writes the tree below an existing folder. */
-export async function writeTree(tree: Tree, root: string): Promise<void> {
-  for (const folder of foldersOf(tree)) await mkdir(join(root, folder), { recursive: true, mode: 0o755 });
+/** Writes the tree as a folder. Its modes do not depend on the umask: they are those of the image. */
+export function writeTree(tree: Tree, root: string): void {
   for (const [path, entry] of tree) {
     const at = join(root, path);
-    if (entry.type === 'link') {
-      await symlink(entry.target, at);
-    } else {
-      await writeFile(at, entry.data);
-      await chmod(at, modeOf(entry));
-    }
+    mkdirSync(dirname(at), { recursive: true });
+    if (entry.type === 'link') symlinkSync(entry.target, at);
+    else writeFileSync(at, entry.data, { mode: entry.executable ? 0o755 : 0o644 });
   }
+  execFileSync('chmod', ['-R', 'u=rwX,go=rX', root]);
 }

@@ -107,7 +107,7 @@ program_path() {
     kube-apiserver | kubectl) asset "$1" || echo "$kubernetes_dir/$1" ;;
     kubelet | kube-controller-manager | kube-scheduler | kube-proxy) echo "$kubernetes_dir/$1" ;;
     coredns) echo "$kubernetes_dir/coredns-$(module_version kubernetes github.com/coredns/coredns)" ;;
-    buildah) echo "$buildah_dir/usr/bin/buildah" ;;
+    buildah) echo "$buildah_dir/bin/buildah" ;;
     chromium) echo "$chromium_dir/bin/chromium-headless-shell" ;;
     cni-ptp) echo "$cni_dir/usr/lib/cni/ptp" ;;
     nft) echo "$nftables_dir/bin/nft" ;;

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runsOf } from '../../test/support/runs.ts';
 import { drop, reorder } from './eventFaults.ts';
 import { ODDITY_NAMES } from './oddities.ts';
 import type { OddityProbabilities } from './podScript.ts';
@@ -35,7 +36,7 @@ test('every pod ends and leaves nothing behind, whatever the oddities and restar
       const { pods } = play(seed, profile).core;
       expect(pods.sandboxes.size + pods.containers.size).toBe(0);
     }),
-    { numRuns: 40 },
+    { numRuns: runsOf(40) },
   );
 });
 
@@ -44,7 +45,7 @@ test('the same seed gives the same ground truth, to the microsecond', () => {
     fc.property(anySeed, anyProfile, (seed, profile) => {
       expect(play(seed, profile).core.truth.entries).toEqual(play(seed, profile).core.truth.entries);
     }),
-    { numRuns: 5 },
+    { numRuns: runsOf(5) },
   );
 });
 
@@ -61,7 +62,7 @@ test('every transition that is not silent has an event in the ground truth, or a
         if (silent === null) expect(built.has(own) || never.has(own)).toBe(true);
       }
     }),
-    { numRuns: 40 },
+    { numRuns: runsOf(40) },
   );
 });
 
@@ -76,7 +77,7 @@ test('no event is lost without a fault while a subscriber is present', () => {
         expect(arrived || waited || explained.has(event)).toBe(true);
       }
     }),
-    { numRuns: 40 },
+    { numRuns: runsOf(40) },
   );
 });
 

@@ -5,6 +5,7 @@
  * that nothing ends it: what fails is retried, and shows in /readyz and the log meanwhile. On stop it stops observing, writes what it
  * has, tries to deliver it, and leaves the rest in the spool.
  */
+import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { CriClient } from '../cri/client.ts';
 import { Backoff } from '../platform/backoff.ts';
@@ -25,8 +26,9 @@ import { ModeFile } from './observe/kubelet/modeFile.ts';
 import { KubeletScraper } from './observe/kubelet/scraper.ts';
 import { type KubeletAddress, kubeletAddress } from './observe/kubelet/settings.ts';
 import { type KubeletSource, Observer } from './observe/observer.ts';
+import { SavedFile } from './observe/savedFile.ts';
 import { startReaderProcess } from './observe/stream/readerProcess.ts';
-import { PaceFile } from './observe/stream/subscribePaceFile.ts';
+import { SavedPaceSchema } from './observe/stream/subscribePolicy.ts';
 import { identifyRuntime } from './runtimeCheck.ts';
 import { ControllerKeyFile } from './ship/controllerKeyFile.ts';
 import { NodeEnrolment } from './ship/nodeEnrolment.ts';
@@ -67,7 +69,6 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
   }
 }
 
-/** What all epochs of this process share. */
 interface AgentProcess {
   readonly config: AgentConfig;
   readonly log: Logger;
@@ -99,6 +100,8 @@ async function runEpoch(
     await checkQueue(config, log);
     const spool = await openSpoolOf(config, log, signal);
     cleanUps.push(() => spool.close());
+    const kubelet = address === null ? null : await startScraper(address, { config, log, metrics }, cleanUps);
+    // From here to the observer, which sets the context of all batches, nothing is waited for.
     const shipper = new Shipper({
       redis: config,
       cluster: config.cluster,
@@ -109,7 +112,6 @@ async function runEpoch(
       log,
     });
     cleanUps.push(() => shipper.stop(config.intervalHandOver / 1_000));
-    const kubelet = address === null ? null : await startScraper(address, { config, log, metrics }, cleanUps);
     const observer = new Observer({
       config,
       client,
@@ -119,7 +121,7 @@ async function runEpoch(
       metrics,
       log,
       kubelet,
-      paceStore: new PaceFile(config.spoolDir, log),
+      paceStore: new SavedFile(join(config.spoolDir, 'stream.json'), SavedPaceSchema, log),
       startReader: (socket, events) => startReaderProcess(socket, events, config.intervalReaderSilence),
     });
     // Before the hand-over, which may be cut short.
@@ -128,15 +130,8 @@ async function runEpoch(
     await spool.startHeartbeat(() => observer.observedUntil);
     server.epochRuns({ observer, shipper, spool });
     cleanUps.push(() => server.epochEnds());
-    log.info(
-      {
-        port,
-        runtime,
-        epoch: spool.current.meta.epoch,
-        incarnation: spool.current.meta.incarnation,
-      },
-      'agent ready',
-    );
+    const { epoch, incarnation } = spool.current.meta;
+    log.info({ port, runtime, epoch, incarnation }, 'agent ready');
     await aborted(AbortSignal.any([signal, spool.full, observer.suspended]));
     if (signal.aborted) log.info('agent stopping');
     else if (observer.suspended.aborted) log.info('machine was suspended, the next epoch starts');
@@ -163,11 +158,7 @@ async function openIdentity(
 
 async function startScraper(
   address: KubeletAddress,
-  {
-    config,
-    log,
-    metrics,
-  }: { readonly config: AgentConfig; readonly log: Logger; readonly metrics: AgentMetrics },
+  { config, log, metrics }: Pick<AgentProcess, 'config' | 'log' | 'metrics'>,
   cleanUps: CleanUp[],
 ): Promise<KubeletSource> {
   const store = await ModeFile.open({ dir: config.spoolDir, node: config.node, log });

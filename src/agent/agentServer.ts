@@ -18,7 +18,6 @@ import type { Spool } from './spool/spool.ts';
 /** Longer than a start takes on a slow disk, and than the pause after one that failed. */
 const MAX_STEP: Micros = millis(120_000);
 
-/** What is served of an epoch. */
 export interface ServedEpoch {
   readonly observer: Pick<
     Observer,

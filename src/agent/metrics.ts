@@ -23,7 +23,6 @@ import { SESSION_END_CODES } from './observe/stream/subscription.ts';
 /** The causes of a missed event; see compare/unobservableReason.ts. */
 const MISSED_CAUSES = ['unannounced_by_list', 'sequence', 'runtime_state_late'] as const;
 
-/** A counter whose value is kept elsewhere. */
 interface MirroredCounter {
   set(total: number): void;
   /** What is kept elsewhere starts at 0 again; the counter goes on. */

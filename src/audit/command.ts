@@ -5,23 +5,19 @@
 
 import { printable } from '../platform/printable.ts';
 import { millis, mono } from '../protocol/units.ts';
-import type { SqlRunner } from '../store/store.ts';
+import type { SqlRunner } from '../store/runner.ts';
 import { type Difference, timeOf } from './difference.ts';
 import { differenceText, timeAt } from './differenceText.ts';
 import { auditEpoch } from './epochAudit.ts';
-import { type EpochRow, readEpoch } from './epochRecords.ts';
-import listEpochs from './sql/listEpochs.sql';
+import { type AskedEpochs, type EpochRow, listEpochs, readEpoch } from './epochRecords.ts';
+import { mayIdle, readOnly } from './statements.ts';
 import { streamDifferences } from './streamRecords.ts';
 
 /** Something stored does not follow from the other records. */
 export const EXIT_DIFFERENCES = 3;
 
-export interface AuditCommand {
+export interface AuditCommand extends AskedEpochs {
   readonly sql: SqlRunner;
-  readonly cluster: string;
-  readonly node: string | undefined;
-  readonly from: Date | undefined;
-  readonly to: Date | undefined;
   readonly print: (line: string) => void;
 }
 
@@ -32,14 +28,11 @@ const AFTER = millis(20 * 60_000);
 
 /** Returns how many differences it printed. `sql` is a transaction that has just begun: agents go on recording meanwhile. */
 export async function runAudit(command: AuditCommand): Promise<number> {
-  const { sql, cluster, node, from, to, print } = command;
-  await sql.run({ text: 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY' });
-  // What was read is compared before the next page is read: on a busy machine that takes a while.
-  await sql.run({ text: 'SET LOCAL idle_in_transaction_session_timeout = 0' });
-  const values = [cluster, node ?? null, from ?? new Date(0), to ?? new Date(8.64e14)];
-  const { rows } = await sql.run<EpochRow>({ text: listEpochs }, values);
+  const { sql, print } = command;
+  await sql.run(readOnly);
+  await sql.run(mayIdle);
   const audit = new Audit(command);
-  for (const row of rows) await audit.audit(row);
+  for (const row of await listEpochs(sql, command)) await audit.audit(row);
   for (const [why, count] of audit.undecided)
     print(`Not decided: ${countOf(count, 'finding')}. Why: ${why}.`);
   const { confirmed, differences } = audit;

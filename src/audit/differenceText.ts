@@ -7,7 +7,7 @@ import type { RecordOf } from '../protocol/record.ts';
 import type { Mono } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
 import type { EpochRow } from './epochRecords.ts';
-import type { StoredChange, StoredFinding } from './storedEpoch.ts';
+import type { GapRecord, StoredChange, StoredFinding } from './storedEpoch.ts';
 
 type Made = RecordOf<'finding'>;
 
@@ -22,7 +22,7 @@ export function differenceText(difference: Difference, row: EpochRow): Differenc
     `SELECT * FROM plegwatch.${view} WHERE node = ${quoted(row.node)} AND epoch = '${row.epoch}' AND ${condition}`;
   const window = (from: number | null, to: number | null) => `between ${at(from)} and ${at(to)}`;
   const storedIs = ({ from, kind, cause, to }: StoredFinding) =>
-    `${kind} (${printable(cause)})${from === null ? '' : ` ${window(from, to)}`}`;
+    `${printable(kind)} (${printable(cause)})${from === null ? '' : ` ${window(from, to)}`}`;
   const madeIs = ({ kind, cause, window: made }: Made) =>
     `${kind} (${cause})${made === null ? '' : ` ${window(made.from, made.to)}`}`;
   switch (difference.is) {
@@ -125,15 +125,7 @@ export function differenceText(difference: Difference, row: EpochRow): Differenc
     return { sentence: `${change} ${why}.`, sql: of('relist_changes', `seq = ${seq}`) };
   }
 
-  function gapIs({
-    cause,
-    from,
-    to,
-  }: {
-    readonly cause: string;
-    readonly from: number;
-    readonly to: number | null;
-  }) {
+  function gapIs({ cause, from, to }: GapRecord) {
     return `The gap ${printable(cause)} ${window(from, to)}`;
   }
 }

@@ -2,13 +2,14 @@
  * The audit of one epoch: runs the agent's comparison over what is stored, in several readings, and says where what they all make
  * differs from what is stored.
  */
+import { invariant } from '../platform/invariant.ts';
 import type { ListedItem } from '../protocol/observation.ts';
 import { type Mono, millis, mono, shift } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
 import { FindingMatch } from './findingMatch.ts';
 import { ListContents } from './listContents.ts';
 import { Lookahead } from './lookahead.ts';
-import { ASSUMPTIONS, Reading, type ReadingOutput } from './reading.ts';
+import { ASSUMPTIONS, Reading, type ReadingOutput, TICK } from './reading.ts';
 import { RecentRecords } from './recentRecords.ts';
 import { Resolutions } from './resolutions.ts';
 import { StatusesOfProofs } from './statusesOfProofs.ts';
@@ -23,7 +24,6 @@ export interface EpochResult {
   readonly undecided: ReadonlyMap<string, number>;
 }
 
-const TICK = millis(1_000);
 /** Proofs are read this far ahead, for what they say of exact times. */
 const AHEAD = millis(10 * 60_000);
 /** The comparison remembers what has ended for a quarter of an hour. */
@@ -69,7 +69,7 @@ class EpochAudit {
     this.#now = epoch.start;
     this.#clock = epoch.clock;
     const [runtime] = epoch.runtimes;
-    if (runtime === undefined) throw new Error('an epoch without a runtime');
+    invariant(runtime, 'an epoch has a runtime');
     this.#readings = ASSUMPTIONS.map(
       (assumptions) => new Reading(assumptions, epoch.settings, runtime.profile, this.#statuses),
     );

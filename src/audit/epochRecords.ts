@@ -2,38 +2,39 @@
  * The records of one epoch, read from Postgres page by page. Only SELECTs.
  */
 
+import { and, eq, sql } from 'drizzle-orm';
 import { profileOf } from '../cri/profiles.ts';
 import { type Mono, millis, mono } from '../protocol/units.ts';
-import type { SqlRunner } from '../store/store.ts';
+import { typed } from '../store/expressions.ts';
+import type { SqlRunner } from '../store/runner.ts';
+import { float8, int4 } from '../store/schema/columns.ts';
+import { cluster, epoch, node } from '../store/schema/tables.ts';
+import type { RowOf, Statement } from '../store/statement.ts';
 import {
-  type ChangeRow,
   changeOf,
-  type EventRow,
   eventOf,
-  type FindingRow,
   findingOf,
-  type GapRow,
   gapOf,
   type IdentityRow,
   initialOf,
   type KeyedRow,
-  type MinuteRow,
   minuteOf,
-  type SessionRow,
   sessionOf,
 } from './epochRows.ts';
-import findAddedRecords from './sql/findAddedRecords.sql';
-import findLaterEvents from './sql/findLaterEvents.sql';
-import findStrayEvents from './sql/findStrayEvents.sql';
-import listContexts from './sql/listContexts.sql';
-import readChanges from './sql/readChanges.sql';
-import readEvents from './sql/readEvents.sql';
-import readFindings from './sql/readFindings.sql';
-import readGaps from './sql/readGaps.sql';
-import readIdentities from './sql/readIdentities.sql';
-import readInitial from './sql/readInitial.sql';
-import readMinutes from './sql/readMinutes.sql';
-import readSessions from './sql/readSessions.sql';
+import {
+  findAddedRecords,
+  findLaterEvents,
+  findStrayEvents,
+  listContexts,
+  readChanges,
+  readEvents,
+  readFindings,
+  readGaps,
+  readIdentities,
+  readInitial,
+  readMinutes,
+  readSessions,
+} from './statements.ts';
 import type { StoredChange, StoredEpoch, StoredEvent, StoredFinding, StoredMinute } from './storedEpoch.ts';
 import type { StreamRecords } from './streamRecords.ts';
 
@@ -41,24 +42,42 @@ const PAGE = 5_000;
 /** Minutes are few, and long. */
 const MINUTES = 200;
 
-export interface EpochRow {
-  readonly node_id: number;
-  readonly node: string;
-  readonly epoch: string;
-  readonly started_us: number;
-  readonly complete_to: number;
-  readonly last_seq: number;
+export type EpochRow = Awaited<ReturnType<typeof listEpochs>>[number];
+type ContextRow = RowOf<typeof listContexts>;
+
+/** Which epochs are audited: those that have records in this time. Undefined: all. */
+export interface AskedEpochs {
+  readonly cluster: string;
+  readonly node: string | undefined;
+  readonly from: Date | undefined;
+  readonly to: Date | undefined;
 }
 
-type ContextRow = {
-  context_id: number;
-  runtime_name: string;
-  runtime_version: string;
-  overdue_after: number;
-  missed_after: number;
-  late_after: number;
-  first_seq: number | null;
-};
+/** `complete_to`: the last seq up to which every record is stored. */
+export const listEpochs = (runner: SqlRunner, asked: AskedEpochs) =>
+  runner.query((db) => {
+    const { started_at, last_record_at, received } = epoch;
+    const ended = sql`coalesce(${last_record_at}, ${started_at})`;
+    return db
+      .select({
+        ...{ node_id: epoch.node_id, node: node.name, epoch: epoch.epoch, last_seq: epoch.last_seq },
+        started_us: typed(float8, sql`(extract(epoch FROM ${started_at}) * 1000000)::float8`),
+        complete_to: typed(int4, sql`store.acked_seq(${received}, '{}')`),
+      })
+      .from(epoch)
+      .innerJoin(node, eq(node.node_id, epoch.node_id))
+      .innerJoin(cluster, eq(cluster.cluster_id, epoch.cluster_id))
+      .where(
+        and(
+          eq(cluster.name, asked.cluster),
+          asked.node === undefined ? undefined : eq(node.name, asked.node),
+          asked.to && sql`${started_at} < ${asked.to}`,
+          asked.from && sql`${ended} >= ${asked.from}`,
+        ),
+      )
+      .orderBy(node.name, epoch.incarnation);
+  });
+
 export interface EpochRecords {
   readonly stored: StoredEpoch;
   readonly stream: StreamRecords;
@@ -67,9 +86,13 @@ export interface EpochRecords {
 }
 
 /** Null where there is nothing to audit. `since`: the earliest record to read, in microseconds since 1970. */
-export async function readEpoch(sql: SqlRunner, row: EpochRow, since: number): Promise<EpochRecords | null> {
-  const { rows: contexts } = await sql.run<ContextRow>({ text: listContexts }, [row.node_id, row.epoch]);
-  const reader = new EpochReader(sql, row, contexts, since);
+export async function readEpoch(
+  runner: SqlRunner,
+  row: EpochRow,
+  since: number,
+): Promise<EpochRecords | null> {
+  const { rows: contexts } = await runner.run(listContexts, [row.node_id, row.epoch]);
+  const reader = new EpochReader(runner, row, contexts, since);
   const [context] = contexts;
   const bounds = await reader.bounds();
   if (context === undefined || bounds === null) return null;
@@ -82,9 +105,9 @@ export async function readEpoch(sql: SqlRunner, row: EpochRow, since: number): P
     lastMinute,
     clock,
     settings: {
-      overdueAfter: millis(context.overdue_after / 1000),
-      missedAfter: millis(context.missed_after / 1000),
-      lateAfter: millis(context.late_after / 1000),
+      overdueAfter: millis(context.overdue_after_us / 1000),
+      missedAfter: millis(context.missed_after_us / 1000),
+      lateAfter: millis(context.late_after_us / 1000),
     },
     runtimes: contexts.map(({ runtime_name: name, runtime_version: version, first_seq }) => ({
       seq: first_seq ?? Number.MAX_SAFE_INTEGER,
@@ -102,13 +125,13 @@ export async function readEpoch(sql: SqlRunner, row: EpochRow, since: number): P
 }
 
 class EpochReader {
-  readonly #sql: SqlRunner;
+  readonly #runner: SqlRunner;
   readonly #row: EpochRow;
   readonly #contexts: readonly ContextRow[];
   readonly #since: number;
 
-  constructor(sql: SqlRunner, row: EpochRow, contexts: readonly ContextRow[], since: number) {
-    this.#sql = sql;
+  constructor(runner: SqlRunner, row: EpochRow, contexts: readonly ContextRow[], since: number) {
+    this.#runner = runner;
     this.#row = row;
     this.#contexts = contexts;
     this.#since = Math.max(since, row.started_us);
@@ -135,7 +158,7 @@ class EpochReader {
 
   async *minutes(onHole: (from: Mono, to: Mono) => void): AsyncGenerator<StoredMinute> {
     let last: Mono | null = null;
-    for await (const row of this.#rows<MinuteRow>(readMinutes, MINUTES)) {
+    for await (const row of this.#rows(readMinutes, MINUTES)) {
       const minute = minuteOf(row);
       if (last !== null && minute.from !== last) onHole(last, minute.from);
       last = minute.to;
@@ -144,24 +167,21 @@ class EpochReader {
   }
 
   async *events(): AsyncGenerator<StoredEvent> {
-    const rows = this.#identified(this.#pages<EventRow>(readEvents, PAGE));
+    const rows = this.#identified(this.#pages(readEvents, PAGE));
     for await (const { row, whose } of rows) yield eventOf(row, whose);
   }
 
   async *changes(): AsyncGenerator<StoredChange> {
-    const rows = this.#identified(this.#pages<ChangeRow>(readChanges, PAGE));
+    const rows = this.#identified(this.#pages(readChanges, PAGE));
     for await (const { row, whose } of rows) yield changeOf(row, whose);
   }
 
   async *findings(): AsyncGenerator<StoredFinding> {
     const { node_id, epoch, complete_to, started_us } = this.#row;
     const values = [node_id, epoch, this.#contextIds, complete_to, started_us];
-    const { rows } = await this.#sql.run<{ finding_id: string; at: number }>(
-      { text: findLaterEvents },
-      values,
-    );
-    const later = new Map(rows.map(({ finding_id, at }) => [finding_id, mono(at)]));
-    for await (const row of this.#rows<FindingRow>(readFindings, PAGE)) {
+    const { rows } = await this.#runner.run(findLaterEvents, values);
+    const later = new Map(rows.map(({ finding_id, at }) => [finding_id, at]));
+    for await (const row of this.#rows(readFindings, PAGE)) {
       yield findingOf(row, later.get(row.finding_id) ?? null);
     }
   }
@@ -169,7 +189,7 @@ class EpochReader {
   async initial(): Promise<StoredEpoch['initial']> {
     const { node_id, complete_to } = this.#row;
     const values = [node_id, this.#contextIds, complete_to, this.#since];
-    const { rows } = await this.#sql.run<ChangeRow>({ text: readInitial }, values);
+    const { rows } = await this.#runner.run(readInitial, values);
     const identities = await this.#identitiesOf(rows);
     return rows.map((row) => initialOf(row, identities(row)));
   }
@@ -177,15 +197,11 @@ class EpochReader {
   async stream(start: Mono, end: Mono): Promise<StreamRecords> {
     const { node_id, epoch, complete_to, started_us, last_seq } = this.#row;
     const values = [node_id, epoch, this.#contextIds, complete_to, started_us];
-    const sessions = await this.#sql.run<SessionRow>({ text: readSessions }, values);
-    const gaps = await this.#sql.run<GapRow>({ text: readGaps }, values);
-    const strays = await this.#sql.run<StreamRecords['strayEvents'][number]>(
-      { text: findStrayEvents },
-      values,
-    );
-    const added = await this.#sql.run<StreamRecords['added'][number]>({ text: findAddedRecords }, [
-      ...[node_id, epoch, this.#contextIds, started_us],
-    ]);
+    const sessions = await this.#runner.run(readSessions, values);
+    const gaps = await this.#runner.run(readGaps, values);
+    const strays = await this.#runner.run(findStrayEvents, values);
+    const of = [node_id, epoch, this.#contextIds, started_us];
+    const added = await this.#runner.run(findAddedRecords, of);
     return {
       start,
       end,
@@ -203,17 +219,17 @@ class EpochReader {
   }
 
   /** All rows of a statement, in the order of their seqs. */
-  async *#rows<R extends { readonly seq: number }>(text: string, size: number): AsyncGenerator<R> {
-    for await (const page of this.#pages<R>(text, size)) yield* page;
+  async *#rows<R extends { readonly seq: number }>(page: Statement<R>, size: number): AsyncGenerator<R> {
+    for await (const rows of this.#pages(page, size)) yield* rows;
   }
 
-  async *#pages<R extends { readonly seq: number }>(text: string, size: number): AsyncGenerator<R[]> {
+  async *#pages<R extends { readonly seq: number }>(page: Statement<R>, size: number): AsyncGenerator<R[]> {
     const { node_id, started_us, complete_to } = this.#row;
     for (const { context_id } of this.#contexts) {
       let after = 0;
       for (;;) {
         const values = [node_id, context_id, after, complete_to, started_us, this.#since, size];
-        const { rows } = await this.#sql.run<R>({ text }, values);
+        const { rows } = await this.#runner.run(page, values);
         yield rows;
         const last = rows.at(-1);
         if (last === undefined || rows.length < size) break;
@@ -222,8 +238,10 @@ class EpochReader {
     }
   }
 
-  /** Rows with what is stored of whose their ids are. */
-  async *#identified<R extends KeyedRow>(pages: AsyncIterable<R[]>): AsyncGenerator<Identified<R>> {
+  /** Rows with what is stored of whose their ids are: undefined where nothing is. */
+  async *#identified<R extends KeyedRow>(
+    pages: AsyncIterable<R[]>,
+  ): AsyncGenerator<{ readonly row: R; readonly whose: IdentityRow | undefined }> {
     for await (const rows of pages) {
       const identities = await this.#identitiesOf(rows);
       for (const row of rows) yield { row, whose: identities(row) };
@@ -234,16 +252,10 @@ class EpochReader {
     const nameOf = ({ key, day }: KeyedRow) => `${key} ${day}`;
     const wanted = [...new Map(rows.map((row) => [nameOf(row), row])).values()];
     if (wanted.length === 0) return () => undefined;
-    const identities = await this.#sql.run<IdentityRow>({ text: readIdentities }, [
+    const identities = await this.#runner.run(readIdentities, [
       ...[this.#row.node_id, wanted.map(({ key }) => key), wanted.map(({ day }) => day)],
     ]);
     const known = new Map(identities.rows.map((row) => [nameOf(row), row]));
     return (row) => known.get(nameOf(row));
   }
-}
-
-interface Identified<R> {
-  readonly row: R;
-  /** Undefined where nothing is stored of it. */
-  readonly whose: IdentityRow | undefined;
 }

@@ -2,15 +2,20 @@
  * The rows that Postgres returns of an epoch, and the records that they stand for.
  */
 
-import {
-  type ContainerIdentity,
-  type FindingKind,
-  LIST_FIELDS,
-  PLEG_STATES,
-  type PlegState,
-} from '../protocol/record.ts';
+import { type ContainerIdentity, LIST_FIELDS, PLEG_STATES, type PlegState } from '../protocol/record.ts';
 import { type Mono, mono } from '../protocol/units.ts';
 import { unpackLists } from '../store/listTimes.ts';
+import type { RowOf } from '../store/statement.ts';
+import type {
+  readChanges,
+  readEvents,
+  readFindings,
+  readGaps,
+  readIdentities,
+  readInitial,
+  readMinutes,
+  readSessions,
+} from './statements.ts';
 import type {
   GapRecord,
   StoredChange,
@@ -23,63 +28,13 @@ import type {
 import type { StreamRecords } from './streamRecords.ts';
 
 /** A row about an id: the identity is stored once for each day. */
-export type KeyedRow = { key: string; day: string };
-export type IdentityRow = KeyedRow & {
-  id: string;
-  sandbox: string | null;
-  attempt: number | null;
-  pod_uid: string | null;
-  pod_namespace: string | null;
-  pod_name: string | null;
-  container_name: string | null;
-};
-export type EventRow = KeyedRow & { seq: number; received: number; created_ns: string; flags: number };
-export type ChangeRow = KeyedRow & { seq: number; window_from: number; window_to: number; states: number };
-export type MinuteRow = {
-  seq: number;
-  ended: number;
-  span: number;
-  wall: number;
-  lists: Buffer;
-  relists: number;
-};
-export type FindingRow = {
-  seq: number;
-  finding_id: string;
-  at: number;
-  kind: FindingKind;
-  event_type: string | null;
-  cause: string;
-  container_id: string | null;
-  window_from: number | null;
-  window_to: number | null;
-  resolved: number | null;
-  proof: Record<string, unknown>;
-};
-export type SessionRow = {
-  session_no: number;
-  opened: number;
-  armed: number | null;
-  closed: number | null;
-  events: number;
-  replayed: number;
-  first_event: number | null;
-  stored_events: number;
-  stored_replayed: number;
-  first_live_ns: string | null;
-};
-export type GapRow = {
-  gap_id: string;
-  scope: string;
-  cause: string;
-  from_at: number;
-  to_at: number | null;
-  event_inside: number | null;
-};
+export type KeyedRow = Pick<IdentityRow, 'key' | 'day'>;
+export type IdentityRow = RowOf<typeof readIdentities>;
+type ListedRow = RowOf<typeof readInitial>;
 
-export const eventOf = (row: EventRow, whose: IdentityRow | undefined): StoredEvent => ({
+export const eventOf = (row: RowOf<typeof readEvents>, whose: IdentityRow | undefined): StoredEvent => ({
   seq: row.seq,
-  received: mono(row.received),
+  received: row.received,
   id: whose?.id ?? row.key,
   identity: identityOf(whose, (row.flags & 1024) !== 0),
   type: row.flags & 255,
@@ -88,10 +43,10 @@ export const eventOf = (row: EventRow, whose: IdentityRow | undefined): StoredEv
   hasSandboxStatus: (row.flags & 512) !== 0,
 });
 
-export const changeOf = (row: ChangeRow, whose: IdentityRow | undefined): StoredChange => ({
+export const changeOf = (row: RowOf<typeof readChanges>, whose: IdentityRow | undefined): StoredChange => ({
   seq: row.seq,
-  from: mono(row.window_from),
-  to: mono(row.window_to),
+  from: row.window_from,
+  to: row.window_to,
   identity: listedIdentity(row, whose),
   oldState: stateOf(row.states & 15),
   newState: stateOf((row.states >> 4) & 15),
@@ -99,20 +54,27 @@ export const changeOf = (row: ChangeRow, whose: IdentityRow | undefined): Stored
 
 /** What a list showed before the first change that is read. */
 export const initialOf = (
-  row: ChangeRow,
+  row: ListedRow,
   whose: IdentityRow | undefined,
 ): StoredEpoch['initial'][number] => ({
   identity: listedIdentity(row, whose),
   state: stateOf(row.states & 15),
 });
 
-export function minuteOf({ seq, ended, span, wall, lists, relists }: MinuteRow): StoredMinute {
+export function minuteOf({
+  seq,
+  ended,
+  span,
+  wall,
+  lists,
+  relists,
+}: RowOf<typeof readMinutes>): StoredMinute {
   const from = mono(ended - span);
   const stored = relistsOf(unpackLists(lists), from);
   return {
     seq,
     from,
-    to: mono(ended),
+    to: ended,
     clock: wall - ended,
     relists: stored,
     complete: stored.length === relists,
@@ -120,40 +82,40 @@ export function minuteOf({ seq, ended, span, wall, lists, relists }: MinuteRow):
 }
 
 /** `announcedToOther`: when another epoch received the event. */
-export const findingOf = (row: FindingRow, announcedToOther: Mono | null): StoredFinding => ({
-  resolved: monoOrNull(row.resolved),
+export const findingOf = (row: RowOf<typeof readFindings>, announcedToOther: Mono | null): StoredFinding => ({
+  resolved: row.resolved,
   announcedToOther,
   seq: row.seq,
-  at: mono(row.at),
+  at: row.at,
   findingId: row.finding_id,
   kind: row.kind,
   eventType: row.event_type,
   cause: row.cause,
   id: row.container_id,
-  from: monoOrNull(row.window_from),
-  to: monoOrNull(row.window_to),
-  proof: row.proof,
+  from: row.window_from,
+  to: row.window_to,
+  proof: row.proof ?? {},
 });
 
-export const sessionOf = (row: SessionRow): StreamRecords['sessions'][number] => ({
+export const sessionOf = (row: RowOf<typeof readSessions>): StreamRecords['sessions'][number] => ({
   no: row.session_no,
-  opened: mono(row.opened),
-  armed: monoOrNull(row.armed),
-  closed: monoOrNull(row.closed),
+  opened: row.opened,
+  armed: row.armed,
+  closed: row.closed,
   events: row.events,
   replayed: row.replayed,
-  firstEvent: monoOrNull(row.first_event),
+  firstEvent: row.first_event,
   storedEvents: row.stored_events,
   storedReplayed: row.stored_replayed,
   firstLiveNs: row.first_live_ns === null ? null : BigInt(row.first_live_ns),
 });
 
-export const gapOf = (row: GapRow): GapRecord => ({
+export const gapOf = (row: RowOf<typeof readGaps>): GapRecord => ({
   gapId: row.gap_id,
   cause: row.cause,
-  from: mono(row.from_at),
-  to: monoOrNull(row.to_at),
-  eventInside: monoOrNull(row.event_inside),
+  from: row.from_at,
+  to: row.to_at,
+  eventInside: row.event_inside,
 });
 
 function relistsOf(lists: readonly number[], start: Mono): StoredRelist[] {
@@ -178,37 +140,22 @@ function relistsOf(lists: readonly number[], start: Mono): StoredRelist[] {
 /** Null where no record says whose the id is. */
 function identityOf(whose: IdentityRow | undefined, isSandbox: boolean): ContainerIdentity | null {
   if (whose === undefined || (whose.pod_uid === null && whose.attempt === null)) return null;
-  return listed(whose, isSandbox);
+  return listed(whose.id, whose, isSandbox);
 }
 
 /** A list always says what it lists. */
-function listedIdentity({ key, day, states }: ChangeRow, whose: IdentityRow | undefined): ContainerIdentity {
-  return listed(whose ?? { ...UNNAMED, id: key, key, day }, (states & 256) !== 0);
-}
+const listedIdentity = ({ key, states }: ListedRow, whose: IdentityRow | undefined): ContainerIdentity =>
+  listed(whose?.id ?? key, whose, (states & 256) !== 0);
 
-function listed(whose: IdentityRow, isSandbox: boolean): ContainerIdentity {
-  const { id, sandbox, pod_uid, pod_namespace, pod_name, container_name, attempt } = whose;
-  return {
-    id,
-    sandbox: sandbox ?? '',
-    isSandbox,
-    podUid: pod_uid ?? '',
-    namespace: pod_namespace ?? '',
-    pod: pod_name ?? '',
-    container: container_name ?? '',
-    attempt: attempt ?? 0,
-  };
-}
-
-const UNNAMED = {
-  sandbox: null,
-  attempt: null,
-  pod_uid: null,
-  pod_namespace: null,
-  pod_name: null,
-  container_name: null,
-} as const;
+const listed = (id: string, whose: IdentityRow | undefined, isSandbox: boolean): ContainerIdentity => ({
+  id,
+  sandbox: whose?.sandbox ?? '',
+  isSandbox,
+  podUid: whose?.pod_uid ?? '',
+  namespace: whose?.pod_namespace ?? '',
+  pod: whose?.pod_name ?? '',
+  container: whose?.container_name ?? '',
+  attempt: whose?.attempt ?? 0,
+});
 
 const stateOf = (state: number): PlegState => PLEG_STATES[state] ?? 'unknown';
-
-const monoOrNull = (at: number | null): Mono | null => (at === null ? null : mono(at));

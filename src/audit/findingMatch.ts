@@ -7,6 +7,7 @@
 import type { RecordOf } from '../protocol/record.ts';
 import { type Micros, type Mono, millis, mono, shift } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
+import { MAX_BEHIND, TICK } from './reading.ts';
 import type { RecentRecords } from './recentRecords.ts';
 import type { Resolutions } from './resolutions.ts';
 import type { StoredFinding } from './storedEpoch.ts';
@@ -25,8 +26,6 @@ interface Subject {
 const SETTLED_AFTER: Micros = millis(20 * 60_000);
 /** A wall-clock time may be off by this much. */
 const CLOCK_ERROR = millis(1_000);
-/** A reader that is further behind than this is a gap. */
-const MAX_BEHIND = millis(6_000);
 /** An event is not confirmed or contradicted after this. */
 const RESTS_ON = millis(5 * 60_000);
 /** A reader that is stalled for longer is killed. */
@@ -218,10 +217,12 @@ function agree(stored: StoredFinding, made: Made, recent: RecentRecords): boolea
   );
 }
 
-/** Until when the stream was silent depends on how far the reader had come. */
+/** Until when the stream was silent depends on how far the reader had come when it was judged: a reading judges at its next tick. */
 function sameSilence({ cause, from, to }: StoredFinding, made: Made): boolean {
   if (from === null || to === null || made.window === null) return cause === made.cause;
-  return cause === made.cause && from === made.window.from && Math.abs(to - made.window.to) <= MAX_BEHIND;
+  return (
+    cause === made.cause && from === made.window.from && Math.abs(to - made.window.to) <= MAX_BEHIND + TICK
+  );
 }
 
 function fitsFrom(stored: Mono, made: Made, recent: RecentRecords, doubtful: boolean): boolean {

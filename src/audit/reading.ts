@@ -21,8 +21,13 @@ export interface Assumptions {
   readonly others: boolean;
 }
 
-/** A reader that is further behind than this is a gap. */
-const MAX_BEHIND = millis(5_000);
+/** Readings let time pass a tick at once. */
+export const TICK = millis(1_000);
+/**
+ * A reader that is further behind than this is a gap, with an `--overdue-after` of up to eight seconds: a heartbeat, and half of that
+ * (src/agent/observe/stalls.ts).
+ */
+export const MAX_BEHIND = millis(5_000);
 
 const STATUSES: readonly Omit<Assumptions, 'drainedBehind'>[] = [
   { times: 'proofs', others: true },

@@ -6,12 +6,11 @@
  */
 import type { Mono } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
+import { TICK } from './reading.ts';
 import type { StoredFinding } from './storedEpoch.ts';
 
 /** Times are stored in microseconds, rounded once for the wall clock. */
 const TOLERANCE = 2;
-/** What no event dates is dated by the last moment that was noticed. */
-const TICK = 1_000_000;
 
 /** A stored miss, and what each reading that makes it calls it. */
 interface Confirmed {
@@ -33,7 +32,7 @@ export class Resolutions {
     this.#byReading = Array.from({ length: readings }, () => new Map());
   }
 
-  /** A reading resolves what it made. `isReceipt`: an event was received then. */
+  /** A reading resolves what it made. `isReceipt`: an event was received then. What no event dates is dated by the last tick. */
   resolved(reading: number, findingId: string, at: Mono, isReceipt: boolean): void {
     this.#byReading[reading]?.set(findingId, { at, within: isReceipt ? TOLERANCE : TICK });
   }

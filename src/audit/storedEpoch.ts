@@ -6,7 +6,7 @@
  */
 
 import type { PlegProfile } from '../protocol/eventProfile.ts';
-import type { ContainerIdentity, FindingKind, PlegState } from '../protocol/record.ts';
+import type { ContainerIdentity, PlegState } from '../protocol/record.ts';
 import type { Micros, Mono } from '../protocol/units.ts';
 
 export interface StoredEvent {
@@ -34,7 +34,7 @@ export interface StoredFinding {
   readonly seq: number;
   readonly at: Mono;
   readonly findingId: string;
-  readonly kind: FindingKind;
+  readonly kind: string;
   readonly eventType: string | null;
   readonly cause: string;
   readonly id: string | null;

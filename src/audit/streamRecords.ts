@@ -24,24 +24,11 @@ export interface StreamRecords {
   }[];
 }
 
-/** Within these no event can have been received. */
-const EMPTY_GAPS: ReadonlySet<string> = new Set([
-  'unproven',
-  'broken',
-  'unsafe',
-  'unsupported',
-  'disabled',
-  'off',
-  'reader_stalled',
-]);
 const WITHOUT_STREAM: ReadonlySet<string> = new Set([
-  'unproven',
-  'broken',
-  'unsafe',
-  'unsupported',
-  'disabled',
-  'off',
+  ...['unproven', 'broken', 'unsafe', 'unsupported', 'disabled', 'off'],
 ]);
+/** Within these no event can have been received. */
+const EMPTY_GAPS: ReadonlySet<string> = new Set([...WITHOUT_STREAM, 'reader_stalled']);
 /** Times are stored in microseconds, rounded once for the wall clock. */
 const TOLERANCE = 1_000;
 /** A reader that hangs is killed after a few seconds; the session ends then, and the gap began before. */

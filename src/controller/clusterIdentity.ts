@@ -11,16 +11,21 @@
 import type { KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/kubeErrors.ts';
 import { IDENTITY, NAMESPACES } from '../kube/object.ts';
+import { rightsOn } from '../kube/rights.ts';
 import { errorFields, PlegwatchError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
+import { sleep } from '../platform/sleep.ts';
 import { ThrottledLog } from '../platform/throttledLog.ts';
-import bindClusterSql from '../store/sql/bindCluster.sql';
-import type { Store } from '../store/store.ts';
+import type { SqlRunner } from '../store/runner.ts';
+import { bindCluster } from '../store/statements.ts';
+import { onceAdded, type Store } from '../store/store.ts';
+
+export const IDENTITY_RIGHTS = rightsOn(NAMESPACES, ['get'], { name: IDENTITY });
 
 const RETRY_MS = 60_000;
 
 export interface ClusterIdentityOptions {
-  readonly store: Pick<Store, 'run' | 'ensureCluster'>;
+  readonly store: SqlRunner & Pick<Store, 'ensureCluster'>;
   readonly kube: Pick<KubeClient, 'get'>;
   readonly cluster: string;
   readonly log: Logger;
@@ -31,62 +36,59 @@ export interface ClusterIdentityOptions {
 }
 
 /** Throws CLUSTER_NAME_TAKEN, and what the API server client throws if nothing answers. Until `stop`, an unknown identity is read again. */
-export async function startClusterIdentity(options: ClusterIdentityOptions): Promise<{ stop(): void }> {
+export async function startClusterIdentity(
+  options: ClusterIdentityOptions,
+): Promise<{ stop(): Promise<void> }> {
   const { log, onUnknown, onRefused } = options;
   const throttled = new ThrottledLog(log, { linesPerMinute: 1 });
   const unknown = (error: unknown) => {
     onUnknown();
     throttled.warn(errorFields(error), 'the identity of the cluster is not known');
   };
-  let stopped = false;
-  let timer: NodeJS.Timeout | undefined;
-  const retryLater = () => {
-    if (!stopped) timer = setTimeout(() => void retry(), RETRY_MS).unref();
-  };
+  const stopping = new AbortController();
+  const { signal } = stopping;
   const retry = async () => {
-    try {
-      await bind(options);
-    } catch (error) {
-      if (error instanceof PlegwatchError && error.code === 'CLUSTER_NAME_TAKEN') {
-        onRefused(error);
-        return;
+    for (await sleep(RETRY_MS, signal); !signal.aborted; await sleep(RETRY_MS, signal)) {
+      try {
+        return await bind(options, signal);
+      } catch (error) {
+        if (error instanceof PlegwatchError && error.code === 'CLUSTER_NAME_TAKEN') return onRefused(error);
+        if (!signal.aborted) unknown(error);
       }
-      unknown(error);
-      retryLater();
     }
   };
+  let retrying = Promise.resolve();
   try {
-    await bind(options);
+    await bind(options, signal);
   } catch (error) {
     const refused = error instanceof PlegwatchError && error.code === 'KUBE_REFUSED';
     if (!refused && !(error instanceof KubeStatusError)) throw error;
     unknown(error);
-    retryLater();
+    retrying = retry();
   }
   return {
-    stop() {
-      stopped = true;
-      clearTimeout(timer);
+    async stop() {
+      stopping.abort();
+      await retrying;
     },
   };
 }
 
-async function bind({ store, kube, cluster }: ClusterIdentityOptions): Promise<void> {
-  const namespace = await kube.get(NAMESPACES, IDENTITY);
+async function bind(
+  { store, kube, cluster: name }: ClusterIdentityOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const namespace = await kube.get(NAMESPACES, IDENTITY, signal);
   if (namespace === undefined) {
     throw new KubeStatusError(404, 'NotFound', `the cluster has no Namespace ${IDENTITY}`);
   }
   const { uid } = namespace.metadata;
-  const clusterId = await store.ensureCluster(cluster);
-  for (;;) {
-    const { rows } = await store.run<{ uid: string }>({ text: bindClusterSql }, [clusterId, uid]);
-    // No row: another controller bound it after this statement began.
-    if (rows[0] === undefined) continue;
-    if (rows[0].uid === uid) return;
-    throw new PlegwatchError(
-      'CLUSTER_NAME_TAKEN',
-      `The database knows the cluster ${cluster} by the UID ${rows[0].uid} of its Namespace ${IDENTITY}, and here it is ${uid}: this is another cluster.`,
-      `Give this cluster another name (--cluster). If ${cluster} was rebuilt, run as the owner of the database: SELECT store.rebind_cluster('${cluster}').`,
-    );
-  }
+  const clusterId = await store.ensureCluster(name);
+  const bound = await onceAdded(async () => (await store.run(bindCluster, [clusterId, uid])).rows[0]);
+  if (bound.uid === uid) return;
+  throw new PlegwatchError(
+    'CLUSTER_NAME_TAKEN',
+    `The database knows the cluster ${name} by the UID ${bound.uid} of its Namespace ${IDENTITY}, and here it is ${uid}: this is another cluster.`,
+    `Give this cluster another name (--cluster). If ${name} was rebuilt, run as the owner of the database: SELECT store.rebind_cluster('${name}').`,
+  );
 }

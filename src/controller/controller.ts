@@ -28,8 +28,8 @@ import type { AttributionOptions } from './keys/startKeys.ts';
 import { type Leading, startLeading } from './leader/leading.ts';
 import { ControllerMetrics } from './metrics.ts';
 import type { ReportWriter } from './reports/writer.ts';
-import type { WatchKind } from './statusLag/metrics.ts';
 import { createWatchEnqueuer } from './statusLag/watchEnqueue.ts';
+import type { WatchKind } from './statusLag/watchLimits.ts';
 
 /** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
 export async function runController(config: ControllerConfig, signal: AbortSignal): Promise<void> {
@@ -66,7 +66,6 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     const ingest = await startIngest({
       ...config,
       store,
-      writesReports: () => leading?.holds() ?? false,
       intervals: config,
       log,
       metrics,
@@ -77,7 +76,8 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     cleanUps.push(() => ingest.stop());
     if (kube === null) {
       const onRead = (read: StoreFigures | null) => metrics.setFigures(read, false);
-      const figures = startFigures({ store, cluster: config.cluster, log, onRead });
+      const silentAfterMs = config.intervalSilence / 1000;
+      const figures = startFigures({ store, cluster: config.cluster, silentAfterMs, log, onRead });
       cleanUps.push(() => figures.stop());
     } else {
       leading = startLeading({ config, store, kube, ingest, metrics, log });

@@ -4,16 +4,16 @@
 import { Histogram } from 'prom-client';
 import { MetricSet } from '../platform/metricSet.ts';
 import { MODES, STREAM_STATES } from '../protocol/record.ts';
-import { INCOMPLETE_REASONS, PLEG_VERDICTS, type StoreFigures } from './figures.ts';
+import { INCOMPLETE_REASONS, type NodeCount, PLEG_VERDICTS, type StoreFigures } from './figures.ts';
 import { UNBELIEVED_CLAIMS } from './ingest/epoch.ts';
 import { REPAIR_KINDS } from './ingest/queueGuard.ts';
 import { ATTRIBUTION_REFUSALS } from './keys/attribution.ts';
 import { ENROLMENT_RESULTS } from './keys/enroller.ts';
-import { EVENT_RESULTS } from './nodes/eventMetrics.ts';
+import { EVENT_RESULTS } from './nodes/eventWriter.ts';
 import { AGENT_REASONS, CONDITION_TYPES } from './reports/conditions.ts';
-import { REPORT_RESULTS } from './reports/metrics.ts';
-import type { NodeCount } from './reports/nodeCounts.ts';
-import { READ_RESULTS, WATCH_KINDS } from './statusLag/metrics.ts';
+import { REPORT_RESULTS } from './reports/writer.ts';
+import { READ_RESULTS } from './statusLag/readOutcome.ts';
+import { WATCH_KINDS } from './statusLag/watchLimits.ts';
 
 export class ControllerMetrics extends MetricSet {
   /** A rejected input counts as one record. */
@@ -59,7 +59,7 @@ export class ControllerMetrics extends MetricSet {
   readonly leader = this.gauge('leader', '1 if this controller writes the reports.');
   readonly controllerConflict = this.gauge(
     'controller_conflict',
-    '1 while another controller writes the reports of this cluster too.',
+    '1 while another controller leads this cluster in this database too.',
   );
   readonly nodeConditions = this.counter(
     'node_conditions_total',
@@ -129,23 +129,24 @@ export class ControllerMetrics extends MetricSet {
     for (const kind of WATCH_KINDS) this.statusLagWatches.set({ kind }, 0);
   }
 
-  /** `writesReports`: whether this controller writes them. Null while the database does not answer: then there are no series. */
+  /**
+   * `writesReports`: whether this controller writes them. Null while the database does not answer: then there are no series, because old figures
+   * would look like present ones.
+   */
   setFigures(figures: StoreFigures | null, writesReports: boolean): void {
     for (const gauge of [this.#oldestDue, this.#maintained]) gauge.remove();
-    for (const gauge of [this.#incomplete, this.#unhealthy]) gauge.reset();
+    const labelled = [this.#incomplete, this.#unhealthy, this.#nodesByMode, this.#nodesByStream];
+    for (const gauge of [...labelled, this.#nodesByAgent, this.#nodesByCondition]) gauge.reset();
     if (figures === null) return;
     this.#maintained.set(figures.maintainedAt);
     if (!writesReports) return;
     this.#oldestDue.set(figures.oldestDueSeconds);
     for (const reason of INCOMPLETE_REASONS) this.#incomplete.set({ reason }, figures.incomplete[reason]);
     for (const verdict of PLEG_VERDICTS) this.#unhealthy.set({ verdict }, figures.unhealthy[verdict]);
+    this.#setNodes(figures.nodes);
   }
 
-  /** Null while the nodes cannot be counted: then there are no series, because old counts would look like present ones. */
-  setNodeCounts(counts: readonly NodeCount[] | null): void {
-    const gauges = [this.#nodesByMode, this.#nodesByStream, this.#nodesByAgent, this.#nodesByCondition];
-    for (const gauge of gauges) gauge.reset();
-    if (counts === null) return;
+  #setNodes(counts: readonly NodeCount[]): void {
     for (const mode of MODES) this.#nodesByMode.set({ mode }, 0);
     for (const state of [...STREAM_STATES, 'Unknown']) this.#nodesByStream.set({ state }, 0);
     for (const reason of AGENT_REASONS) this.#nodesByAgent.set({ reason }, 0);

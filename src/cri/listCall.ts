@@ -15,7 +15,6 @@ import type { ListDecoder } from './lists.ts';
 /** An answer in a buffer of its own is surrounded only by the few bytes that frame a message. */
 const MAX_FRAMING_BYTES = 16;
 
-/** How one of the two lists is requested. */
 export interface ListCallPorts {
   readonly plain: (bounds: CallBounds) => Promise<Buffer>;
   readonly streamed: (bounds: CallBounds, take: (batch: Buffer) => void) => Promise<void>;

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { codePoint } from '../../test/support/codePoint.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './items.ts';
 import { EndlessAnswer, ListDecoder, MalformedAnswer } from './lists.ts';
 import {
@@ -138,7 +139,7 @@ test('a decoder that remembers earlier answers reads the same as a new one', () 
   );
   const anyId = fc.oneof(
     fc.constantFrom('a', 'b', 'c'),
-    fc.string({ minLength: 1, maxLength: 300, unit: 'binary' }),
+    fc.string({ minLength: 1, maxLength: 300, unit: codePoint }),
   );
   const anyAnswer = fc.array(fc.tuple(anyId, states), { maxLength: 6 });
   const anyAnswers = fc.array(

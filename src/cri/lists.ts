@@ -14,6 +14,7 @@
  * An answer is one message or, from a streaming list, several: a batch has its items where the whole answer has them. Whatever the
  * runtime sends, the size of an answer and of its cache is bounded.
  */
+import { invariant } from '../platform/invariant.ts';
 import type { ListedItem } from '../protocol/observation.ts';
 import { MalformedMessage } from './malformed.ts';
 
@@ -23,7 +24,6 @@ export class MalformedAnswer extends Error {
   readonly code = 'MALFORMED';
 }
 
-/** The answer exceeds the limits. */
 export class EndlessAnswer extends Error {
   override readonly name = 'EndlessAnswer';
   readonly code: 'TOO_MANY_ITEMS' | 'TOO_MANY_BYTES';
@@ -138,7 +138,6 @@ export class ListDecoder {
   }
 }
 
-/** What an answer held. */
 export interface ReadItems {
   /** By id. The same map as that of the last answer if every item was recognised: nothing changed. */
   readonly items: ReadonlyMap<string, ListedItem>;
@@ -154,7 +153,6 @@ interface SharedCache {
   memory: AnswerCache;
 }
 
-/** An answer while it is being decoded. */
 export class AnswerReading {
   readonly #limits: AnswerLimits;
   readonly #shared: SharedCache;
@@ -201,7 +199,7 @@ export class AnswerReading {
 
   /** Two answers at once would mix up the items that each has seen. */
   #mustBeTheLast(): void {
-    if (this.#number !== this.#shared.answers) throw new Error('another answer was begun since');
+    invariant(this.#number === this.#shared.answers, 'another answer was begun since');
   }
 
   #take(message: Buffer, start: number, end: number): void {
@@ -262,7 +260,6 @@ function headLength(bytes: Buffer, tailFrom: number): number {
   return length;
 }
 
-/** Iterates over the fields of a message. */
 class MessageFields {
   tag = 0;
   /** Where the body of the current field begins and ends. */

@@ -12,7 +12,6 @@ import type { ReceivedEvent } from '../protocol/observation.ts';
 import { EVENT_TYPES, type EventType } from '../protocol/record.ts';
 import { millis } from '../protocol/units.ts';
 
-/** The answer of Version. */
 export interface RuntimeVersion {
   readonly name: string;
   readonly version: string;

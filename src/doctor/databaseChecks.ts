@@ -2,12 +2,13 @@
  * Postgres, its schema, and what the role of the controller may do there.
  */
 
+import { and, eq, sql } from 'drizzle-orm';
+import { contestedMs } from '../controller/leader/lease.ts';
 import { createLogger } from '../platform/log.ts';
 import { databaseAt } from '../store/databaseAccess.ts';
 import { SCHEMA_VERSION } from '../store/migrations.ts';
-import mayWriteClusterSql from '../store/sql/mayWriteCluster.sql';
-import missingRightsSql from '../store/sql/missingRights.sql';
-import readReportWriterSql from '../store/sql/readReportWriter.sql';
+import { cluster, leader } from '../store/schema/tables.ts';
+import { mayWriteCluster, missingRights, serverVersion } from '../store/statements.ts';
 import { openStore, type Store } from '../store/store.ts';
 import { attempt, type CheckResult, failed, ONE_CONTROLLER_CURE, ok, warning } from './check.ts';
 import { type DoctorConfig, hasDatabase } from './settings.ts';
@@ -24,7 +25,7 @@ async function* checksOf(config: DoctorConfig): AsyncGenerator<CheckResult> {
     applicationName: 'plegwatch doctor',
   });
   try {
-    const { rows } = await store.run<{ server_version: string }>({ text: 'SHOW server_version' });
+    const { rows } = await store.run(serverVersion);
     const version = rows[0]?.server_version ?? '';
     yield ok(
       'postgres',
@@ -33,41 +34,47 @@ async function* checksOf(config: DoctorConfig): AsyncGenerator<CheckResult> {
     const rights = await checkRights(store, config.cluster);
     yield rights;
     if (config.cluster !== undefined && rights.status !== 'failed')
-      yield* await checkReportWriters(store, config.cluster);
+      yield* await checkLeader(store, config.cluster);
   } finally {
     await store.close();
   }
 }
 
-async function checkRights(store: Store, cluster: string | undefined): Promise<CheckResult> {
+async function checkRights(store: Store, of: string | undefined): Promise<CheckResult> {
   const name = 'postgres rights';
-  const { rows } = await store.run<{ role: string; missing: string }>({ text: missingRightsSql });
+  const { rows } = await store.run(missingRights);
   const [first] = rows;
   if (first !== undefined) {
     return failed(
       name,
       `the role ${first.role} may not: ${rows.map(({ missing }) => missing).join(', ')}`,
-      cureOf(first.role, cluster),
+      cureOf(first.role, of),
     );
   }
-  if (cluster !== undefined) {
-    const answer = await store.run<{ role: string; may: boolean }>({ text: mayWriteClusterSql }, [cluster]);
-    for (const { role, may } of answer.rows) {
-      if (!may)
-        return failed(name, `the role ${role} may not write the cluster ${cluster}`, cureOf(role, cluster));
-    }
+  if (of !== undefined) {
+    const answer = await store.run(mayWriteCluster, [of]);
+    const refused = answer.rows.find(({ may }) => !may)?.role;
+    if (refused !== undefined)
+      return failed(name, `the role ${refused} may not write the cluster ${of}`, cureOf(refused, of));
   }
   return ok(name, 'the role may do what the controller does');
 }
 
-/** Controllers that meet in Redis are found there as well. */
-async function checkReportWriters(store: Store, cluster: string): Promise<CheckResult[]> {
-  const { rows } = await store.run<{ isContested: boolean }>({ text: readReportWriterSql }, [cluster]);
-  if (rows[0]?.isContested !== true) return [];
+/** Whether the latest term says that two leaders depose each other. */
+async function checkLeader(store: Store, name: string): Promise<CheckResult[]> {
+  const isRecent = sql`${leader.began_at} > now() - ${contestedMs()} * interval '1 millisecond'`;
+  const contested = await store.query((db) =>
+    db
+      .select({ term: leader.term })
+      .from(leader)
+      .innerJoin(cluster, eq(cluster.cluster_id, leader.cluster_id))
+      .where(and(eq(cluster.name, name), leader.is_contested, isRecent)),
+  );
+  if (contested.length === 0) return [];
   return [
     warning(
       'controller',
-      `more than one controller of the cluster ${cluster} uses this database, and each writes the reports`,
+      `more than one controller of the cluster ${name} uses this database, and each writes the reports`,
       ONE_CONTROLLER_CURE,
     ),
   ];

@@ -1,10 +1,12 @@
 /*
  * The API server: whether it answers us, has the resource of the reports, and lets the controller do its work.
  */
+import type { KeyPlaces } from '../controller/keys/controllerKeys.ts';
+import { controllerRights } from '../controller/rights.ts';
 import { createKubeClient, type KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/kubeErrors.ts';
 import { PLEG_REPORTS, resourceName } from '../kube/object.ts';
-import { controllerRights, type KeyPlaces, type KubeRight } from '../kube/rights.ts';
+import type { KubeRight } from '../kube/rights.ts';
 import { attempt, type CheckResult, failed, ok } from './check.ts';
 import { type DoctorConfig, hasDatabase } from './settings.ts';
 

@@ -9,7 +9,7 @@ import { checkRedis, whereOf } from '../redis/check.ts';
 import { connectRedis, type RedisClient } from '../redis/client.ts';
 import { describeNeeds, missingRights } from '../redis/rights.ts';
 import { aclOf, type RedisUser, redisGrants } from '../redis/users.ts';
-import { attempt, type CheckResult, failed, ONE_CONTROLLER_CURE, ok, warning } from './check.ts';
+import { attempt, type CheckResult, failed, ok, warning } from './check.ts';
 import { type DoctorConfig, hasDatabase } from './settings.ts';
 
 export const checkQueues = (config: DoctorConfig): Promise<readonly CheckResult[]> =>
@@ -66,13 +66,6 @@ async function readFlow(redis: RedisClient, cluster: string): Promise<FlowSettin
 }
 
 function checkController(cluster: string, flow: FlowSettings | null): CheckResult {
-  if (flow?.contested === true) {
-    return warning(
-      'controller',
-      `more than one controller of the cluster ${cluster} uses this Redis, and each writes the reports`,
-      ONE_CONTROLLER_CURE,
-    );
-  }
   if (flow !== null) return ok('controller', `a controller of the cluster ${cluster} uses this Redis`);
   return warning(
     'controller',

@@ -7,6 +7,8 @@ import { createKubeClient, type KubeClient } from './client.ts';
 import { NODES, podsOf } from './object.ts';
 import { MAX_RESPONSE_BYTES } from './transport.ts';
 
+const BOOKMARK = { type: 'BOOKMARK', object: { metadata: { resourceVersion: '2' } } };
+
 const open: { api: FakeApiServer; kube: KubeClient }[] = [];
 afterEach(async () => {
   for (const { api, kube } of open.splice(0)) {
@@ -112,6 +114,22 @@ test('a second 401 is KUBE_REFUSED', async () => {
   );
   await expect(kube.get(NODES, 'a')).rejects.toMatchObject({ code: 'KUBE_REFUSED' });
   expect(api.requests).toHaveLength(2);
+});
+
+test('a watch that is accepted goes on although the credentials can no longer be read', async () => {
+  let accept = () => {};
+  const { api, kube } = await clientOf((request, response) => {
+    if (!request.url?.includes('watch=true')) return respondJson(response, 401, {});
+    accept = () => response.writeHead(200).write(`${JSON.stringify(BOOKMARK)}\n`);
+  });
+  const watch = kube.watch(NODES, { resourceVersion: '1', timeoutSeconds: 60 });
+  const first = watch.next();
+  await until(() => api.requests.length === 1);
+  writeFileSync(api.kubeconfig, 'none');
+  await expect(kube.get(NODES, 'a')).rejects.toMatchObject({ code: 'KUBE_CONFIG' });
+  accept();
+  expect((await first).value).toMatchObject({ type: 'BOOKMARK' });
+  await watch.return(undefined);
 });
 
 test('a stopped server is KUBE_UNREACHABLE', async () => {

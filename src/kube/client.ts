@@ -29,7 +29,13 @@ import {
   WatchEventSchema,
 } from './object.ts';
 import type { KubeRight } from './rights.ts';
-import { jsonLines, type KubeHttpRequest, openStream, readBody, sendRequest } from './transport.ts';
+import {
+  jsonLines,
+  type KubeHttpRequest,
+  type KubeHttpResponse,
+  openStream,
+  sendRequest,
+} from './transport.ts';
 
 const FIELD_MANAGER = 'plegwatch-controller';
 
@@ -49,6 +55,8 @@ export interface KubeOptions {
 interface ListOptions {
   readonly limit?: number;
   readonly continue?: string;
+  /** The list as of exactly this version. Throws KubeStatusError 410 if that is too old. Default: the present one. */
+  readonly atVersion?: string | undefined;
   readonly metadataOnly?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -142,14 +150,14 @@ const PAGE = 500;
 export async function* pagesOf(
   kube: Pick<KubeClient, 'list'>,
   resource: Resource,
-  options: Pick<ListOptions, 'metadataOnly' | 'signal'>,
+  { atVersion, ...options }: Pick<ListOptions, 'metadataOnly' | 'signal' | 'atVersion'>,
 ): AsyncGenerator<Page> {
-  let next: string | undefined;
-  do {
-    const page = await kube.list(resource, { ...options, limit: PAGE, ...(next && { continue: next }) });
+  let page = await kube.list(resource, { ...options, limit: PAGE, atVersion });
+  yield page;
+  while (page.continue !== '') {
+    page = await kube.list(resource, { ...options, limit: PAGE, continue: page.continue });
     yield page;
-    next = page.continue;
-  } while (next !== '');
+  }
 }
 
 /** Reads the credentials, and sends nothing yet. Throws KUBE_CONFIG. */
@@ -157,12 +165,11 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
   const credentials = await loadCredentials(kubeconfig);
 
   /** A request that is answered with 401 is repeated once, with credentials read again. */
-  async function authenticated<T>(
+  async function authenticated<T extends { readonly status: number }>(
     attempt: (connection: ApiConnection) => Promise<T>,
-    statusOf: (response: T) => number | undefined,
   ): Promise<T> {
     const response = await attempt(await credentials.connection());
-    if (statusOf(response) !== 401) return response;
+    if (response.status !== 401) return response;
     credentials.expire();
     return attempt(await credentials.connection());
   }
@@ -172,10 +179,9 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
     request: KubeHttpRequest,
     schema: S,
   ): Promise<v.InferOutput<S>> {
-    const attempt = (connection: ApiConnection) => sendRequest(connection, request);
-    const { status, body, headers } = await authenticated(attempt, (response) => response.status);
-    if (status < 200 || status > 299) throw errorOfResponse(operation, status, body, headers['retry-after']);
-    return decode(schema, operation, parseJson(operation, status, body));
+    const response = await authenticated((connection) => sendRequest(connection, request));
+    if (response.status < 200 || response.status > 299) throw errorOfResponse(operation, response);
+    return decode(schema, operation, parseJson(operation, response));
   }
 
   async function patch(
@@ -230,11 +236,13 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
       }
     },
 
-    async list(resource, { limit, continue: next, metadataOnly = false, signal } = {}) {
+    async list(resource, { limit, continue: next, atVersion, metadataOnly = false, signal } = {}) {
       const operation = { verb: 'list', resource: resourceName(resource) };
+      const exactly =
+        atVersion === undefined ? {} : { resourceVersion: atVersion, resourceVersionMatch: 'Exact' };
       const request: KubeHttpRequest = {
         method: 'GET',
-        path: `${pathOf(resource)}${queryOf({ limit, continue: next })}`,
+        path: `${pathOf(resource)}${queryOf({ limit, continue: next, ...exactly })}`,
         headers: { accept: metadataOnly ? METADATA_LIST : JSON_TYPE },
         timeoutMs: LIST_TIMEOUT_MS,
         signal,
@@ -295,25 +303,22 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
         timeoutMs: TIMEOUT_MS,
         signal,
       };
-      const response = await authenticated(
-        (connection) => openStream(connection, request, STREAM_IDLE_MS),
-        ({ statusCode }) => statusCode,
-      );
-      const { server } = await credentials.connection();
+      // Nothing is awaited between the open stream and the block that closes it.
+      const opened = await authenticated(async (connection) => ({
+        ...(await openStream(connection, request, STREAM_IDLE_MS)),
+        server: connection.server,
+      }));
+      if (!('stream' in opened)) throw errorOfResponse(operation, opened);
       try {
-        if (response.statusCode !== 200) {
-          const body = await readBody(response);
-          throw errorOfResponse(operation, response.statusCode ?? 0, body, response.headers['retry-after']);
-        }
         onOpen?.();
-        for await (const event of jsonLines(response)) yield watchEvent(operation, event);
+        for await (const event of jsonLines(opened.stream)) yield watchEvent(operation, event);
       } catch (error) {
         signal?.throwIfAborted();
         throw error instanceof KubeStatusError || !(error instanceof Error) || 'cure' in error
           ? error
-          : unreachable(server, error);
+          : unreachable(opened.server, error);
       } finally {
-        response.destroy();
+        opened.stream.destroy();
       }
     },
 
@@ -356,10 +361,10 @@ function watchEvent(operation: KubeOperation, input: unknown): WatchEvent {
   return { type, object: decode(KubeObjectSchema, operation, object) };
 }
 
-function parseJson(operation: KubeOperation, status: number, body: string): unknown {
+function parseJson(operation: KubeOperation, { status, body }: KubeHttpResponse): unknown {
   try {
     return JSON.parse(body);
   } catch {
-    throw errorOfResponse(operation, status, `not JSON: ${body.slice(0, 200)}`, undefined);
+    throw errorOfResponse(operation, { status, body: `not JSON: ${body.slice(0, 200)}`, headers: {} });
   }
 }

@@ -7,7 +7,9 @@ import { createHash } from 'node:crypto';
 import http from 'node:http';
 import https from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
+import { monoNow } from '../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
+import { between, millis, mono } from '../protocol/units.ts';
 
 export interface ApiConnection {
   readonly server: URL;
@@ -23,22 +25,22 @@ export interface Credentials {
   close(): void;
 }
 
-const REREAD_MS = 30_000;
+const REREAD_AFTER = millis(30_000);
 const CURE =
   'Set --kubeconfig (PLEGWATCH_KUBECONFIG) to a readable kubeconfig, run in a pod with a service account, or use --no-kube.';
 
-export async function loadCredentials(kubeconfig: string | undefined): Promise<Credentials> {
+export async function loadCredentials(kubeconfig: string | undefined, now = monoNow): Promise<Credentials> {
   // Imported on demand: it is the largest package of the program.
   const { KubeConfig: Config } = await import('@kubernetes/client-node');
   const read = () => configFrom(new Config(), kubeconfig);
   let current = await openConnection(read());
-  let readAt = performance.now();
+  let readAt = now();
 
   return {
     async connection() {
-      if (performance.now() - readAt < REREAD_MS) return current;
+      if (between(readAt, now()) < REREAD_AFTER) return current;
       const fresh = await openConnection(read());
-      readAt = performance.now();
+      readAt = now();
       // The agent is replaced only if its certificates changed.
       const [agent, unused] =
         fresh.tls === current.tls ? [current.agent, fresh.agent] : [fresh.agent, current.agent];
@@ -47,7 +49,7 @@ export async function loadCredentials(kubeconfig: string | undefined): Promise<C
       return current;
     },
     expire() {
-      readAt = Number.NEGATIVE_INFINITY;
+      readAt = mono(Number.NEGATIVE_INFINITY);
     },
     close() {
       current.agent.destroy();

@@ -2,6 +2,7 @@
  * Errors of the Kubernetes API: KUBE_UNREACHABLE (retry), KUBE_REFUSED (somebody must grant permission), KUBE_CONFIG (a setting is
  * wrong), and {@link KubeStatusError} for every other response that is not a success.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
 
 /** An operation in the terms of RBAC. */
@@ -33,6 +34,10 @@ export class KubeStatusError extends Error {
 export const retryAfterMs = (error: unknown): number =>
   error instanceof KubeStatusError ? (error.retryAfterMs ?? 0) : 0;
 
+/** Whether the API server, or the way to it, caused an error. */
+export const isOfKube = (error: unknown): boolean =>
+  error instanceof KubeStatusError || (error instanceof PlegwatchError && error.code.startsWith('KUBE_'));
+
 export function unreachable(server: URL, error: unknown): PlegwatchError {
   const untrusted = /certificate|CERT_|self.signed/i.test(`${codeOf(error)} ${messageOf(error)}`);
   return untrusted
@@ -52,13 +57,14 @@ export function unreachable(server: URL, error: unknown): PlegwatchError {
 
 /** The error of a response that is not a success. A proxy may send anything as `body` instead of a Status object. */
 export function errorOfResponse(
-  operation: KubeOperation,
-  code: number,
-  body: string,
-  retryAfter: string | undefined,
+  { verb, resource, name }: KubeOperation,
+  {
+    status: code,
+    body,
+    headers,
+  }: { readonly status: number; readonly body: string; readonly headers: IncomingHttpHeaders },
 ): Error {
   const status = parseStatus(body);
-  const { verb, resource, name } = operation;
   const described = `${verb} ${resource}${name === undefined ? '' : ` ${name}`}`;
   const message = status.message === '' ? `HTTP ${code}` : status.message;
   if (code === 401) {
@@ -75,7 +81,12 @@ export function errorOfResponse(
       `Grant the verb ${verb} on ${resource} to the controller's service account.`,
     );
   }
-  return new KubeStatusError(code, status.reason, `${described}: ${message}`, parseRetryAfter(retryAfter));
+  return new KubeStatusError(
+    code,
+    status.reason,
+    `${described}: ${message}`,
+    parseRetryAfter(headers['retry-after']),
+  );
 }
 
 export function parseStatus(body: string): { code: number; reason: string; message: string } {

@@ -26,6 +26,11 @@ export interface KubeHttpResponse {
   readonly body: string;
 }
 
+export interface KubeHttpStream {
+  readonly status: 200;
+  readonly stream: IncomingMessage;
+}
+
 /** A watch event of an object near etcd's size limit fits. */
 const MAX_LINE_BYTES = 8 * 1024 * 1024;
 const NEWLINE = 0x0a;
@@ -34,21 +39,28 @@ export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
 /** Sends a request and reads the whole response, whatever its status. Throws as {@link request}. */
 export const sendRequest = (connection: ApiConnection, sent: KubeHttpRequest): Promise<KubeHttpResponse> =>
-  request(connection, sent, async (response) => ({
-    status: response.statusCode ?? 0,
-    headers: response.headers,
-    body: await readBody(response, sent.maxBytes),
-  }));
+  request(connection, sent, (response) => answerOf(response, sent.maxBytes));
 
-/** Sends a request and returns the response when its headers have arrived. It fails after `idleMs` without a byte. */
+/**
+ * Sends a request and returns the stream of the response when its headers have arrived, which fails after `idleMs` without a byte; anything but
+ * a 200 is read whole.
+ */
 export const openStream = (
   connection: ApiConnection,
   sent: KubeHttpRequest,
   idleMs: number,
-): Promise<IncomingMessage> =>
-  request(connection, sent, async (response) =>
-    response.setTimeout(idleMs, () => response.destroy(new Error(`no data for ${idleMs / 1000} s`))),
-  );
+): Promise<KubeHttpStream | KubeHttpResponse> =>
+  request(connection, sent, async (response) => {
+    if (response.statusCode !== 200) return answerOf(response);
+    const idle = () => response.destroy(new Error(`no data for ${idleMs / 1000} s`));
+    return { status: 200, stream: response.setTimeout(idleMs, idle) };
+  });
+
+const answerOf = async (response: IncomingMessage, maxBytes?: number): Promise<KubeHttpResponse> => ({
+  status: response.statusCode ?? 0,
+  headers: response.headers,
+  body: await readBody(response, maxBytes),
+});
 
 /**
  * What `read` makes of the response within the time limit. Throws KUBE_UNREACHABLE, and KubeStatusError TooLarge, which says nothing about
@@ -74,7 +86,7 @@ async function request<T>(
 }
 
 /** Throws KubeStatusError TooLarge if the body is larger than `maxBytes`. */
-export async function readBody(response: IncomingMessage, maxBytes = MAX_RESPONSE_BYTES): Promise<string> {
+async function readBody(response: IncomingMessage, maxBytes = MAX_RESPONSE_BYTES): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -139,6 +151,7 @@ export async function* jsonLines(
     }
     if (remaining.length > 0) pending.push(remaining);
     bytes += remaining.length;
-    if (bytes > maxBytes) throw new Error(`a line is longer than ${maxBytes} bytes`);
+    if (bytes > maxBytes)
+      throw new KubeStatusError(200, 'TooLarge', `a line is longer than ${maxBytes} bytes`);
   }
 }

@@ -16,20 +16,13 @@ export const monoNow = (): Mono => mono(Number(process.hrtime.bigint() / 1000n))
  * have it.
  */
 export function bootNow(): Mono | null {
-  const seconds = Number.parseFloat(readUptime());
-  return Number.isFinite(seconds) ? mono(Math.round(seconds * 1e6)) : null;
-}
-
-function readUptime(): string {
   try {
-    return readFileSync(UPTIME, 'utf8');
+    const seconds = Number.parseFloat(readFileSync('/proc/uptime', 'utf8'));
+    return Number.isFinite(seconds) ? mono(Math.round(seconds * 1e6)) : null;
   } catch {
-    // Null says so.
-    return '';
+    return null;
   }
 }
-
-const UPTIME = '/proc/uptime';
 
 /** The wall clock, to the millisecond. It may be stepped, so nothing is decided by it. */
 export const wallNow = (): Wall => wall(Date.now() * 1000);

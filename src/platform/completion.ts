@@ -12,14 +12,7 @@ export const COMPLETION_SETTINGS = {
   shell: argument(required('SHELL', 'bash, zsh or fish', oneOf(...SHELLS))),
 } as const;
 
-interface Flag {
-  /** Without dashes. */
-  readonly long: string;
-  readonly short: string | undefined;
-  readonly describe: string;
-  readonly takesValue: boolean;
-  readonly choices: readonly string[];
-}
+type Flag = readonly [key: string, setting: Setting<unknown>];
 
 interface CompletedCommand {
   readonly name: string;
@@ -43,30 +36,25 @@ export async function completionOf(shell: Shell, { name, commands }: CommandLine
         ([, { internal }]) => internal !== true,
       );
       const given = settings.find(([, setting]) => setting.argument === true);
-      const flags = settings.filter(([, setting]) => setting.argument !== true).map(flagFrom);
+      const flags = settings.filter(([, setting]) => setting.argument !== true);
       return { name: command, description, flags, choices: given?.[1].choices ?? [] };
     }),
   );
   return WRITERS[shell](name, loaded);
 }
 
-function flagFrom([key, { short, describe, placeholder, choices = [] }]: readonly [
-  string,
-  Setting<unknown>,
-]): Flag {
-  return { long: flagOf(key).slice(2), short, describe, takesValue: placeholder !== null, choices };
-}
+const takesValue = ({ placeholder }: Setting<unknown>): boolean => placeholder !== null;
 
-const spellings = ({ long, short }: Flag): string[] =>
-  short === undefined ? [`--${long}`] : [`--${long}`, `-${short}`];
+const spellings = ([key, { short }]: Flag): string[] =>
+  short === undefined ? [flagOf(key)] : [flagOf(key), `-${short}`];
 
 function bash(name: string, commands: readonly CompletedCommand[]): string {
   const valueCases = commands.flatMap(({ name: command, flags }) =>
     flags
-      .filter(({ takesValue }) => takesValue)
+      .filter(([, setting]) => takesValue(setting))
       .map((flag) => {
         const patterns = spellings(flag).map((spelling) => `'${command} ${spelling}'`);
-        return `    ${patterns.join(' | ')}) words='${flag.choices.join(' ')}' ;;`;
+        return `    ${patterns.join(' | ')}) words='${(flag[1].choices ?? []).join(' ')}' ;;`;
       }),
   );
   const flagCases = commands.map(({ name: command, flags, choices }) => {
@@ -101,13 +89,13 @@ function fish(name: string, commands: readonly CompletedCommand[]): string {
     return [
       `complete -c ${name} -n __fish_use_subcommand -f -a ${command} -d ${fishText(description)}`,
       ...(choices.length === 0 ? [] : [`${seen} -f -a ${fishText(choices.join(' '))}`]),
-      ...flags.map(({ long, short, describe, takesValue, choices: values }) =>
+      ...flags.map(([key, setting]) =>
         [
-          `${seen} -l ${long}`,
-          short === undefined ? '' : ` -s ${short}`,
-          takesValue ? ' -r' : '',
-          values.length === 0 ? '' : ` -f -a ${fishText(values.join(' '))}`,
-          ` -d ${fishText(describe)}`,
+          `${seen} -l ${flagOf(key).slice(2)}`,
+          setting.short === undefined ? '' : ` -s ${setting.short}`,
+          takesValue(setting) ? ' -r' : '',
+          setting.choices === undefined ? '' : ` -f -a ${fishText(setting.choices.join(' '))}`,
+          ` -d ${fishText(setting.describe)}`,
         ].join(''),
       ),
     ];

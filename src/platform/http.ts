@@ -31,11 +31,8 @@ export interface HttpServer {
 /** Resolves when the server listens. Throws HTTP_ADDRESS_IN_USE. */
 export async function serveHttp(side: HttpSide): Promise<HttpServer> {
   const server = createServer(async (request, response) => {
-    const {
-      status,
-      body,
-      type = 'text/plain; charset=utf-8',
-    } = await answerTo(side, request.url ?? '/').catch(failed);
+    const answer = await answerTo(side, request.url ?? '/').catch(failed);
+    const { status, body, type = 'text/plain; charset=utf-8' } = answer;
     // Node caches the date in a timer, which would wake the program a second after every request.
     response.sendDate = false;
     response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });

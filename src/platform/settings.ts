@@ -72,10 +72,14 @@ export function optional<T>(
   describe: string,
   read: ValueReader<T>,
 ): Setting<T | undefined> {
-  const readGiven = (raw: string | undefined) => (raw === undefined || raw === '' ? undefined : read(raw));
   const { counts, choices } = read;
-  return { describe, placeholder, fallback: undefined, counts, choices, read: readGiven };
+  return { describe, placeholder, fallback: undefined, counts, choices, read: ifGiven(read) };
 }
+
+const ifGiven =
+  <T>(read: (raw: string) => T) =>
+  (raw: string | undefined): T | undefined =>
+    raw === undefined || raw === '' ? undefined : read(raw);
 
 /** A setting that is required unless another one is given. */
 export const requiredUnless = <T>(
@@ -114,11 +118,7 @@ export function onlyIfSet<T extends SettingTable>(
   const entries = Object.entries(table).filter(([, { internal: isInternal }]) => isInternal !== true);
   const optionals = entries.map(([key, { unless, ...setting }]) => [
     key,
-    {
-      ...setting,
-      fallback: undefined,
-      read: (raw: string | undefined) => (raw === undefined || raw === '' ? undefined : setting.read(raw)),
-    },
+    { ...setting, fallback: undefined, read: ifGiven(setting.read) },
   ]);
   return Object.fromEntries(optionals);
 }
@@ -162,9 +162,7 @@ const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, 
 /** A length of time such as `250ms`, `5s`, `10m` or `24h`; a bare `0` is allowed where `min` is 0. */
 export function duration(minMs: number, maxMs: number): ValueReader<Micros> {
   const read = (raw: string): Micros => {
-    const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(raw);
-    const ms =
-      raw === '0' ? 0 : Number(match?.[1] ?? Number.NaN) * (UNITS_MS[match?.[2] ?? ''] ?? Number.NaN);
+    const ms = raw === '0' ? 0 : amountOf(/^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(raw), UNITS_MS);
     if (!(ms >= minMs && ms <= maxMs)) {
       throw new BadValue(`must be a duration such as 250ms, 5s or 24h, from ${minMs}ms to ${maxMs}ms`);
     }
@@ -178,14 +176,19 @@ const UNITS_BYTES: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 1
 /** A number of bytes such as `65536`, `256MiB` or `1GiB`. */
 export function bytes(min: number, max: number): ValueReader<number> {
   const read = (raw: string): number => {
-    const match = /^(\d+)(|KiB|MiB|GiB)$/.exec(raw);
-    const value = Number(match?.[1] ?? Number.NaN) * (UNITS_BYTES[match?.[2] ?? ''] ?? Number.NaN);
+    const value = amountOf(/^(\d+)(|KiB|MiB|GiB)$/.exec(raw), UNITS_BYTES);
     if (!(value >= min && value <= max)) {
       throw new BadValue(`must be a size such as 65536, 64MiB or 1GiB, from ${min} to ${max} bytes`);
     }
     return value;
   };
   return Object.assign(read, { counts: 'bytes' as const });
+}
+
+/** NaN if the text did not match. */
+function amountOf(match: RegExpExecArray | null, units: Readonly<Record<string, number>>): number {
+  const [, number = Number.NaN, unit = ''] = match ?? [];
+  return Number(number) * (units[unit] ?? Number.NaN);
 }
 
 /** A number in the largest unit that keeps it whole: `5s`, `1500ms`, `256MiB`. */

@@ -51,7 +51,7 @@ const duration = v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(M
 /** A century, in microseconds: no machine runs for longer. */
 const MAX_UPTIME = 36_525 * 86_400 * 1_000_000;
 
-const ContextSchema = v.strictObject({
+export const ContextSchema = v.strictObject({
   /** The number of the context in its epoch, from 1. */
   no: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1_000_000)),
   runtime: v.strictObject({ name: text(MAX_NAME_LENGTH), version: text(MAX_NAME_LENGTH) }),

@@ -64,10 +64,6 @@ const FlowSettingsSchema = v.object({
   /** How many bytes of encoded batches one agent may have unacknowledged. 0 stops it. */
   window: v.pipe(v.number(), v.integer(), v.minValue(0)),
   accepts: v.pipe(v.array(v.number()), v.maxLength(16)),
-  /** The run of a controller that published them last, of those that write reports. */
-  controller: v.optional(v.pipe(v.string(), v.maxLength(36))),
-  /** Another controller publishes them too, and writes the same reports. */
-  contested: v.optional(v.boolean()),
 });
 export type FlowSettings = v.InferOutput<typeof FlowSettingsSchema>;
 

@@ -46,16 +46,18 @@ export async function checkRedis(settings: RedisSettings): Promise<void> {
   const target = { settings, where, login: place.login, tls: place.tls ? tls : null, db: 0 };
   switch (place.kind) {
     case 'server':
-      return ask({ ...target, mode: 'standalone', db: place.db }, place.address);
+      return ask({ ...target, mode: 'standalone', db: place.db }, place.address, nothingMore);
     case 'cluster':
       return askAny({ ...target, mode: 'cluster' }, place.nodes, wellCluster);
     case 'sentinel': {
       const sentinels = { ...target, login: place.sentinelLogin, mode: 'sentinel' } as const;
       const master = await askAny(sentinels, place.sentinels, (redis) => masterOf(redis, place));
-      return ask({ ...target, mode: 'standalone', db: place.db }, master);
+      return ask({ ...target, mode: 'standalone', db: place.db }, master, nothingMore);
     }
   }
 }
+
+const nothingMore = () => Promise.resolve();
 
 async function wellCluster(redis: Redis): Promise<void> {
   await redis.cluster('SLOTS');
@@ -88,19 +90,12 @@ async function askAny<T>(
 
 const codeOf = (error: unknown) => (error instanceof PlegwatchError ? error.code : null);
 
-function ask(target: RedisTarget, address: Address): Promise<void>;
-function ask<T>(
-  target: RedisTarget,
-  address: Address,
-  more: (redis: Redis) => Promise<T>,
-  signal: AbortSignal,
-): Promise<T>;
 async function ask<T>(
   target: RedisTarget,
   address: Address,
-  more?: (redis: Redis) => Promise<T>,
+  more: (redis: Redis) => Promise<T>,
   signal?: AbortSignal,
-): Promise<T | undefined> {
+): Promise<T> {
   const redis = new Redis({
     ...accessOptions(target.login, target.tls),
     ...address,
@@ -128,7 +123,7 @@ async function ask<T>(
     // The driver selects it too but ignores a refusal. Database 0 needs neither the command nor the permission.
     if (target.db > 0) await redis.select(target.db);
     await expectMode(redis, target);
-    return await more?.(redis);
+    return await more(redis);
   } catch (error) {
     throw error instanceof PlegwatchError ? error : explain(target, listens, [...errors, error]);
   } finally {

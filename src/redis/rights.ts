@@ -6,7 +6,7 @@
  * transaction the commands would run, and inside it those of others would not.
  */
 import { Cluster, type Redis } from 'ioredis';
-import { messageOf } from '../platform/errors.ts';
+import { messageOf, PlegwatchError } from '../platform/errors.ts';
 import type { RedisClient } from './client.ts';
 import type { RedisGrant } from './users.ts';
 
@@ -165,6 +165,12 @@ async function serverOf(redis: RedisClient, key: string | null): Promise<Redis> 
   const at = slot === null ? undefined : redis.slots[slot]?.[0];
   const found =
     slot === null ? masters[0] : masters.find(({ options: { host, port } }) => `${host}:${port}` === at);
-  if (found === undefined) throw new Error(`no master of the cluster has the slot of ${key}`);
+  if (found === undefined) {
+    throw new PlegwatchError(
+      'REDIS_UNREACHABLE',
+      `No master of the Redis Cluster has the slot of ${key}.`,
+      'Wait until each slot has a master, as CLUSTER INFO shows.',
+    );
+  }
   return found;
 }

@@ -91,24 +91,14 @@ function controllerGrants(cluster: string): readonly RedisGrant[] {
   ];
 }
 
-const REPLY_COMMANDS = ['eval', 'type', 'get', 'set', 'del', 'expire', 'hget', 'hset', 'hdel'];
+const REPLY_COMMANDS = ['eval', 'evalsha', 'type', 'get', 'set', 'del', 'expire', 'hget', 'hset', 'hdel'];
 
 /** What BullMQ's worker and its scripts send, and what we look at and repair ourselves. */
 const QUEUE_COMMANDS = [
   ...['eval', 'evalsha', 'type', 'exists', 'del', 'unlink', 'pttl', 'get', 'set', 'strlen', 'incr'],
   ...['llen', 'lindex', 'lrange', 'lpush', 'rpush', 'rpop', 'lrem', 'ltrim', 'rpoplpush'],
-  ...[
-    'zcard',
-    'zcount',
-    'zscore',
-    'zrange',
-    'zrangebyscore',
-    'zrevrangebyscore',
-    'zadd',
-    'zrem',
-    'zpopmin',
-    'bzpopmin',
-  ],
+  ...['zcard', 'zcount', 'zscore', 'zrange', 'zrangebyscore', 'zrevrangebyscore', 'zadd', 'zrem'],
+  ...['zpopmin', 'bzpopmin'],
   ...['hget', 'hmget', 'hgetall', 'hkeys', 'hlen', 'hstrlen', 'hexists', 'hset', 'hmset', 'hincrby', 'hdel'],
   ...['scard', 'smembers', 'sadd', 'srem', 'xadd', 'xtrim'],
 ];

@@ -32,8 +32,8 @@ const UNREACHABLE =
 const LOGIN_REFUSED = /^28/;
 
 export function databaseErrorKind(error: unknown): DatabaseErrorKind {
-  // A connection that could not be made.
-  if (error instanceof PlegwatchError) return 'outage';
+  // A value that the schema does not have, or a connection that could not be made.
+  if (error instanceof PlegwatchError) return error.code === 'DATABASE_VALUE' ? 'fault' : 'outage';
   const code = sqlState(error);
   if (code === undefined) return UNREACHABLE.test(textOf(error)) ? 'outage' : 'fault';
   if (CONFLICT.test(code)) return 'conflict';

@@ -9,19 +9,26 @@
  * partitions. The next run finishes what an interrupted one began. Only a run that did everything that was due counts as a success:
  * the controllers report when the last one was.
  */
-import type { Client } from 'pg';
+import { escapeIdentifier } from 'pg';
 import type { Logger } from '../platform/log.ts';
 import { withClient } from './connection.ts';
 import type { DatabaseSettings } from './databaseAccess.ts';
 import { explainDatabaseError } from './databaseError.ts';
+import { now } from './expressions.ts';
 import { DAYS_AHEAD } from './partitions.ts';
-import closeAbandoned from './sql/closeAbandoned.sql';
-import cutFutureTimes from './sql/cutFutureTimes.sql';
-import deleteExpired from './sql/deleteExpired.sql';
-import deleteExpiredEpochs from './sql/deleteExpiredEpochs.sql';
-import deleteGoneNodes from './sql/deleteGoneNodes.sql';
-import listExpiredPartitions from './sql/listExpiredPartitions.sql';
-import noteMaintenance from './sql/noteMaintenance.sql';
+import type { SqlRunner } from './runner.ts';
+import { maintenance } from './schema/tables.ts';
+import { command, type RowOf } from './statement.ts';
+import {
+  closeAbandoned,
+  cutFutureTimes,
+  deleteExpired,
+  deleteExpiredEpochs,
+  deleteGoneNodes,
+  listExpiredPartitions,
+  makePartitions,
+  tryMaintenanceLock,
+} from './statements.ts';
 
 export interface MaintainOptions extends DatabaseSettings {
   readonly log: Logger;
@@ -38,17 +45,8 @@ export interface MaintenanceResult {
   readonly abandoned: number;
 }
 
-interface ExpiredPartition {
-  readonly of_table: string;
-  readonly name: string;
-  /** Whether an earlier run was interrupted while detaching it. */
-  readonly pending: boolean;
-  /** Whether an earlier run detached it and could not drop it. */
-  readonly detached: boolean;
-}
+type ExpiredPartition = RowOf<typeof listExpiredPartitions>;
 
-/** The advisory lock that keeps a second maintenance of the same database from running. */
-export const MAINTENANCE_LOCK = 5_143_873_212;
 const ABANDONED_DAYS = 7;
 /** How long to wait for the readers of a table each time; the next run tries again. */
 const LOCK_WAIT_MS = 60_000;
@@ -59,36 +57,31 @@ const LOCK_WAIT_MS = 60_000;
  */
 export async function maintain(options: MaintainOptions): Promise<MaintenanceResult | null> {
   return withClient(options, 'plegwatch maintain (lock)', async (holder) => {
-    await holder.query('BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0');
-    // Without a parameter: the portal of a statement with one lives as long as the transaction, and its snapshot would keep a partition from
-    // being detached.
-    const lock = await holder.query<{ got: boolean }>(
-      `SELECT pg_try_advisory_xact_lock(${MAINTENANCE_LOCK}) AS got`,
-    );
-    if (lock.rows[0]?.got !== true) {
+    await holder.run(command('BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0'));
+    const { rows } = await holder.run(tryMaintenanceLock);
+    if (rows[0]?.got !== true) {
       options.log.info('another maintenance is running');
       return null;
     }
-    return withClient(options, 'plegwatch maintain', (client) => maintainWith(client, options));
+    return withClient(options, 'plegwatch maintain', (sql) => maintainWith(sql, options));
   });
 }
 
-async function maintainWith(client: Client, options: MaintainOptions): Promise<MaintenanceResult> {
+async function maintainWith(sql: SqlRunner, options: MaintainOptions): Promise<MaintenanceResult> {
   const { log, lockWaitMs = LOCK_WAIT_MS } = options;
   try {
     // Through a pooler they would be set for whoever gets the session next. A slow reader then ends a run only by its deadline.
-    if (options.databasePoolMode !== 'transaction') await client.query(`SET lock_timeout = ${lockWaitMs}`);
-    const made = await client.query<{ made: number }>('SELECT store.make_partitions($1) AS made', [
-      DAYS_AHEAD,
-    ]);
-    const { dropped, kept } = await dropExpired(client, log);
-    await client.query(cutFutureTimes);
-    await client.query(deleteExpired);
-    await client.query(deleteExpiredEpochs);
-    await client.query(deleteGoneNodes);
-    const abandoned = await client.query(closeAbandoned, [ABANDONED_DAYS]);
-    if (kept.length === 0) await client.query(noteMaintenance);
-    const done = { made: made.rows[0]?.made ?? 0, dropped, kept, abandoned: abandoned.rowCount ?? 0 };
+    if (options.databasePoolMode !== 'transaction')
+      await sql.run(command(`SET lock_timeout = ${lockWaitMs}`));
+    const made = await sql.run(makePartitions, [DAYS_AHEAD]);
+    const { dropped, kept } = await dropExpired(sql, log);
+    await sql.run(cutFutureTimes);
+    await sql.run(deleteExpired);
+    await sql.run(deleteExpiredEpochs);
+    await sql.run(deleteGoneNodes);
+    const abandoned = await sql.run(closeAbandoned, [ABANDONED_DAYS]);
+    if (kept.length === 0) await sql.query((db) => db.update(maintenance).set({ succeeded_at: now }));
+    const done = { made: made.rows[0]?.made ?? 0, dropped, kept, abandoned: abandoned.count };
     log.info(done, 'database maintained');
     return done;
   } catch (error) {
@@ -98,19 +91,17 @@ async function maintainWith(client: Client, options: MaintainOptions): Promise<M
 
 /** Drops what is expired. What a reader keeps is tried once more, after everything else. */
 async function dropExpired(
-  client: Client,
+  sql: SqlRunner,
   log: Logger,
 ): Promise<Pick<MaintenanceResult, 'dropped' | 'kept'>> {
-  const { rows } = await client.query<ExpiredPartition>(listExpiredPartitions);
-  const first = await dropEach(client, log, rows);
+  const first = await dropEach(sql, log, (await sql.run(listExpiredPartitions)).rows);
   if (first.kept.length === 0) return first;
-  const again = (await client.query<ExpiredPartition>(listExpiredPartitions)).rows;
-  const second = await dropEach(client, log, again);
+  const second = await dropEach(sql, log, (await sql.run(listExpiredPartitions)).rows);
   return { dropped: [...first.dropped, ...second.dropped], kept: second.kept };
 }
 
 async function dropEach(
-  client: Client,
+  sql: SqlRunner,
   log: Logger,
   partitions: readonly ExpiredPartition[],
 ): Promise<{ readonly dropped: readonly string[]; readonly kept: readonly string[] }> {
@@ -118,7 +109,7 @@ async function dropEach(
   const kept: string[] = [];
   for (const partition of partitions) {
     try {
-      await drop(client, partition);
+      await drop(sql, partition);
       dropped.push(partition.name);
     } catch (error) {
       kept.push(partition.name);
@@ -128,16 +119,15 @@ async function dropEach(
   return { dropped, kept };
 }
 
-async function drop(client: Client, partition: ExpiredPartition): Promise<void> {
+async function drop(sql: SqlRunner, partition: ExpiredPartition): Promise<void> {
   // Names cannot be parameters; these come from the system catalog and are quoted.
-  const child = `store.${client.escapeIdentifier(partition.name)}`;
-  if (!partition.detached) await detach(client, partition, child);
-  await client.query(`DROP TABLE ${child}`);
+  const child = `store.${escapeIdentifier(partition.name)}`;
+  if (!partition.detached) await detach(sql, partition, child);
+  await sql.run(command(`DROP TABLE ${child}`));
 }
 
-async function detach(client: Client, { of_table, pending }: ExpiredPartition, child: string): Promise<void> {
-  const parent = `store.${client.escapeIdentifier(of_table)}`;
-  await client.query(
-    `ALTER TABLE ${parent} DETACH PARTITION ${child} ${pending ? 'FINALIZE' : 'CONCURRENTLY'}`,
-  );
+async function detach(sql: SqlRunner, { of_table, pending }: ExpiredPartition, child: string): Promise<void> {
+  const parent = `store.${escapeIdentifier(of_table)}`;
+  const how = pending ? 'FINALIZE' : 'CONCURRENTLY';
+  await sql.run(command(`ALTER TABLE ${parent} DETACH PARTITION ${child} ${how}`));
 }

@@ -3,7 +3,6 @@
  * what they need. Run as the owner of the database; no superuser is needed. A database that is ahead and compatible stays as it is.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client } from 'pg';
 import { monoNow } from '../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
@@ -20,8 +19,10 @@ import {
   readMigrations,
 } from './migrations.ts';
 import { DAYS_AHEAD } from './partitions.ts';
-import changeSettings from './sql/changeSettings.sql';
-import createMigrationTable from './sql/createMigrationTable.sql';
+import type { SqlRunner } from './runner.ts';
+import { migration } from './schema/tables.ts';
+import { command } from './statement.ts';
+import { changeSettings, createMigrationTable, hasMigrations, makePartitions } from './statements.ts';
 
 export interface MigrateOptions extends DatabaseSettings {
   /** Settings of the database; what is not given stays. */
@@ -47,18 +48,18 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
   const { log } = options;
   await untilReachable(options);
   const files = readMigrations(options.migrationsDir ?? defaultMigrationsDir());
-  return withClient(options, 'plegwatch migrate', async (client) => {
+  return withClient(options, 'plegwatch migrate', async (sql) => {
     try {
       // One transaction, which an error rolls back: the connection is closed after it.
-      await client.query('BEGIN');
-      await client.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
-      await client.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
-      const before = await readApplied(client);
+      await sql.run(command('BEGIN'));
+      await sql.run(command(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`));
+      await sql.run(command('SELECT pg_advisory_xact_lock($1)'), [LOCK]);
+      const before = await readApplied(sql);
       compareApplied(files, before);
       const missing = files.slice(before.length);
-      await apply(client, missing);
-      await change(client, options);
-      await client.query('COMMIT');
+      await apply(sql, missing);
+      await change(sql, options);
+      await sql.run(command('COMMIT'));
       const applied = missing.map(({ name }) => name);
       const version = Math.max(files.length, before.length);
       log.info({ database: databaseAt(options), applied, version }, 'database migrated');
@@ -87,37 +88,33 @@ async function untilReachable(options: MigrateOptions): Promise<void> {
   }
 }
 
-async function readApplied(client: Client): Promise<AppliedMigration[]> {
-  const table = await client.query("SELECT to_regclass('store.migration') IS NOT NULL AS there");
-  if (table.rows[0]?.there !== true) return [];
-  return (
-    await client.query<AppliedMigration>(
-      'SELECT number, hash, compatible_since FROM store.migration ORDER BY number',
-    )
-  ).rows;
+async function readApplied(sql: SqlRunner): Promise<AppliedMigration[]> {
+  const { rows } = await sql.run(hasMigrations);
+  if (rows[0]?.there !== true) return [];
+  return sql.query((db) => db.select().from(migration).orderBy(migration.number));
 }
 
 /** Applies migrations. Roles that were granted something before also get what the new ones need. */
-async function apply(client: Client, missing: readonly Migration[]): Promise<void> {
-  await client.query(createMigrationTable);
-  for (const { number, hash, compatibleSince, ...migration } of missing) {
-    await client.query(migration.sql).catch((error: unknown) => {
-      throw refused(migration.name, error);
+async function apply(sql: SqlRunner, missing: readonly Migration[]): Promise<void> {
+  await sql.run(createMigrationTable);
+  for (const { number, hash, compatibleSince, name, sql: text } of missing) {
+    await sql.run(command(text)).catch((error: unknown) => {
+      throw refused(name, error);
     });
-    await client.query('INSERT INTO store.migration VALUES ($1, $2, $3)', [number, hash, compatibleSince]);
+    await sql.query((db) => db.insert(migration).values({ number, hash, compatible_since: compatibleSince }));
   }
-  if (missing.length > 0) await client.query('SELECT store.renew_grants()');
+  if (missing.length > 0) await sql.run(command('SELECT store.renew_grants()'));
 }
 
-async function change(client: Client, options: MigrateOptions): Promise<void> {
+async function change(sql: SqlRunner, options: MigrateOptions): Promise<void> {
   const { queues, eventRetentionDays, findingRetentionDays, controllerRoles = [] } = options;
-  await client.query(changeSettings, [queues, eventRetentionDays, findingRetentionDays]);
+  await sql.run(changeSettings, [queues, eventRetentionDays, findingRetentionDays]);
   for (const grant of controllerRoles) {
     // A role may have any name, a cluster has no equals sign in its.
     const [, role, cluster] = /^(.+?)(?:=([^=]*))?$/.exec(grant) ?? [];
-    await client.query('SELECT store.grant_controller($1, $2)', [role, cluster]);
+    await sql.run(command('SELECT store.grant_controller($1, $2)'), [role, cluster]);
   }
-  await client.query('SELECT store.make_partitions($1)', [DAYS_AHEAD]);
+  await sql.run(makePartitions, [DAYS_AHEAD]);
 }
 
 function refused(name: string, cause: unknown): PlegwatchError {

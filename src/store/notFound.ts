@@ -2,6 +2,9 @@
  * The error of a command that was asked for something that the database does not have: it names what there is.
  */
 import { PlegwatchError } from '../platform/errors.ts';
+import { bytewise } from './expressions.ts';
+import type { SqlRunner } from './runner.ts';
+import { cluster } from './schema/tables.ts';
 
 const MAX_NAMES = 10;
 
@@ -9,6 +12,16 @@ const MAX_NAMES = 10;
 export function notFound(what: string, name: string, known: readonly string[]): PlegwatchError {
   const sentence = `There is no ${what} ${name} in the database, or none that this role may read.`;
   return new PlegwatchError('NOT_FOUND', sentence, knownNames(name, known));
+}
+
+/** Throws NOT_FOUND unless this role may read rows of each of these clusters; undefined is all of them. */
+export async function requireClusters(sql: SqlRunner, asked: readonly string[] | undefined): Promise<void> {
+  const known = await sql.query((db) =>
+    db.select({ name: cluster.name }).from(cluster).orderBy(bytewise(cluster.name)),
+  );
+  const names = known.map(({ name }) => name);
+  const missing = asked?.find((name) => !names.includes(name));
+  if (missing !== undefined) throw notFound('cluster', missing, names);
 }
 
 function knownNames(name: string, known: readonly string[]): string {

@@ -1,8 +1,8 @@
 /*
  * Days as the partitions of the store use them, and partitions made where they are missing. `plegwatch maintain` makes them ahead.
  */
-import makePartitionSql from './sql/makePartition.sql';
-import type { SqlRunner } from './store.ts';
+import type { SqlRunner } from './runner.ts';
+import { makePartition } from './statements.ts';
 
 /** Partitions are made so many days ahead; a record from further in the future is absurd. */
 export const DAYS_AHEAD = 3;
@@ -13,5 +13,5 @@ export const dayOf = (micros: number): number => Math.floor(micros / DAY_US);
 
 /** Makes the partition of a table that holds a day unless it exists. */
 export async function ensurePartition(runner: SqlRunner, table: string, day: number): Promise<void> {
-  await runner.run({ text: makePartitionSql }, [table, day]);
+  await runner.run(makePartition, [table, day]);
 }

@@ -5,15 +5,14 @@
  *   --forget-epoch    an epoch that no agent of the node wrote: it is forgotten with its records
  *   --forget-losses   an epoch whose losses were forged: they are forgotten, and the agent sends again what its spool has
  */
-import type { Client } from 'pg';
 import { PlegwatchError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
 import { withClient } from './connection.ts';
 import type { DatabaseSettings } from './databaseAccess.ts';
 import { explainDatabaseError } from './databaseError.ts';
-import forgetEpochSql from './sql/forgetEpoch.sql';
-import forgetLossesSql from './sql/forgetLosses.sql';
-import relateNode from './sql/relateNode.sql';
+import type { SqlRunner } from './runner.ts';
+import { command, type Statement } from './statement.ts';
+import { findEpoch, forgetEpoch, forgetLosses, relateNode } from './statements.ts';
 
 export interface RepairOptions extends DatabaseSettings {
   readonly log: Logger;
@@ -23,29 +22,23 @@ export interface RepairOptions extends DatabaseSettings {
   readonly forgetLosses?: string | undefined;
 }
 
-/** Locks the epoch, and not its node before it: ingest locks them in this order. */
-const FIND_EPOCH = `SELECT n.node_id FROM store.node n
-  JOIN store.cluster c ON c.cluster_id = n.cluster_id
-  JOIN store.epoch e ON e.node_id = n.node_id
-  WHERE c.name = $1 AND n.name = $2 AND e.epoch::text = lower($3) FOR UPDATE OF e`;
-
 /** Throws SETTING_INVALID if nothing is to be forgotten, or an epoch is not one of the node. */
 export async function repair(options: RepairOptions): Promise<void> {
-  const { forgetEpoch, forgetLosses, log, node } = options;
-  if (forgetEpoch === undefined && forgetLosses === undefined) {
+  const { forgetEpoch: forged, forgetLosses: withForgedLosses, log, node } = options;
+  if (forged === undefined && withForgedLosses === undefined) {
     throw new PlegwatchError(
       'SETTING_INVALID',
       'Nothing to repair: neither --forget-epoch nor --forget-losses is set.',
       'Set one of them to an epoch of the node, which the view plegwatch.epochs lists.',
     );
   }
-  await withClient(options, 'plegwatch repair', async (client) => {
+  await withClient(options, 'plegwatch repair', async (sql) => {
     try {
-      await client.query('BEGIN');
-      if (forgetEpoch !== undefined) await forget(client, options, forgetEpoch, forgetEpochSql);
-      if (forgetLosses !== undefined) await forget(client, options, forgetLosses, forgetLossesSql);
-      await client.query('COMMIT');
-      log.info({ node, forgetEpoch, forgetLosses }, 'node repaired');
+      await sql.run(command('BEGIN'));
+      if (forged !== undefined) await forget(sql, options, forged, forgetEpoch);
+      if (withForgedLosses !== undefined) await forget(sql, options, withForgedLosses, forgetLosses);
+      await sql.run(command('COMMIT'));
+      log.info({ node, forgetEpoch: forged, forgetLosses: withForgedLosses }, 'node repaired');
     } catch (error) {
       throw explainDatabaseError(options, error);
     }
@@ -53,12 +46,12 @@ export async function repair(options: RepairOptions): Promise<void> {
 }
 
 async function forget(
-  client: Client,
+  sql: SqlRunner,
   { cluster, node }: RepairOptions,
   epoch: string,
-  statement: string,
+  statement: Statement<never>,
 ): Promise<void> {
-  const { rows } = await client.query<{ node_id: number }>(FIND_EPOCH, [cluster, node, epoch]);
+  const { rows } = await sql.run(findEpoch, [cluster, node, epoch]);
   const id = rows[0]?.node_id;
   if (id === undefined) {
     throw new PlegwatchError(
@@ -67,6 +60,6 @@ async function forget(
       'The view plegwatch.epochs has the epochs of each node.',
     );
   }
-  await client.query(statement, [id, epoch]);
-  await client.query(relateNode, [id]);
+  await sql.run(statement, [id, epoch]);
+  await sql.run(relateNode, [id]);
 }

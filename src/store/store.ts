@@ -1,9 +1,13 @@
 /*
  * The store: the controller's pool of connections to Postgres, and the queries that several parts of it share.
  */
-import type { Pool, PoolClient, QueryResultRow } from 'pg';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PoolClient } from 'pg';
+import * as v from 'valibot';
+import { Backoff } from '../platform/backoff.ts';
+import { invariant } from '../platform/invariant.ts';
 import type { Logger } from '../platform/log.ts';
-import { beginOf, openPool } from './connection.ts';
+import { beginOf, type Connections, openPool } from './connection.ts';
 import type { DatabaseSettings } from './databaseAccess.ts';
 import {
   databaseErrorKind,
@@ -13,24 +17,11 @@ import {
   notGrantedError,
   notMigratedError,
 } from './databaseError.ts';
-import { requireCompatible, SCHEMA_VERSION, type SchemaState } from './migrations.ts';
-import ensureClusterSql from './sql/ensureCluster.sql';
-import readSchema from './sql/readSchema.sql';
-import readSettingsSql from './sql/readSettings.sql';
-
-/** A statement and, if it runs often, the name under which the server keeps its plan. */
-export interface SqlStatement {
-  readonly text: string;
-  readonly name?: string;
-}
-
-/** Runs statements: the pool, or one connection inside a transaction. */
-export interface SqlRunner {
-  run<R extends QueryResultRow>(
-    statement: SqlStatement,
-    values?: readonly unknown[],
-  ): Promise<{ rows: R[]; count: number }>;
-}
+import { requireCompatible, SCHEMA_VERSION } from './migrations.ts';
+import { type Execute, runnerOf, type SqlRunner } from './runner.ts';
+import { migration, setting } from './schema/tables.ts';
+import { checked } from './statement.ts';
+import { ensureCluster } from './statements.ts';
 
 /** Settings that belong to the database: the same for every controller that uses it. */
 export interface StoreSettings {
@@ -56,6 +47,7 @@ export interface Store extends SqlRunner {
   checkSchema(): Promise<void>;
   /** The id of a cluster, which is added when it is first seen. Throws DATABASE_REFUSED if the role is for other clusters. */
   ensureCluster(name: string): Promise<number>;
+  /** Throws unless Postgres answers. Waits for no transaction: it has a connection of its own. */
   ping(): Promise<void>;
   /** Waits for running statements and closes all connections. May be called twice. */
   close(): Promise<void>;
@@ -69,9 +61,21 @@ export interface StoreOptions extends DatabaseSettings {
   readonly applicationName?: string;
 }
 
-/** How many connections a store opens. */
+/** The rows of store.setting, all of which plegwatch migrate makes. */
+const SETTINGS = v.object({
+  queues: v.number(),
+  max_queues: v.number(),
+  event_retention_days: v.number(),
+  finding_retention_days: v.number(),
+});
+/** How many connections a store opens, besides the one that {@link Store.ping} uses. */
 export const MAX_CONNECTIONS = 4;
 const CONFLICT_ATTEMPTS = 5;
+/** Two transactions that met do not meet again. */
+const CONFLICT_PAUSE = { firstMs: 10, maxMs: 200 };
+/** How long another transaction may take to add the row that ours found missing. */
+const ADDED_WITHIN_ATTEMPTS = 100;
+const ADDED_PAUSE_MS = 50;
 /** A leader that hangs within a transaction keeps the next one waiting for this long. */
 const LEADER_IDLE_MS = 5_000;
 
@@ -82,22 +86,21 @@ const LEADER_IDLE_MS = 5_000;
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { log, databaseMaxConnections = MAX_CONNECTIONS, applicationName = 'plegwatch controller' } = options;
   const pool = openPool(options, applicationName, databaseMaxConnections, log);
+  const pings = openPool(options, `${applicationName} (ping)`, 1, log);
   try {
-    await checkSchema(pool, options);
+    await checkSchema(runnerOf(executeOn(pool)), options);
   } catch (error) {
-    await pool.end();
+    await Promise.all([pool.end(), pings.end()]);
     throw explainDatabaseError(options, error);
   }
   const isPooled = options.databasePoolMode === 'transaction';
   const inTransaction = <T>(work: (runner: SqlRunner) => Promise<T>) =>
     transaction(pool, { begin: beginOf(options), isPooled }, work);
   // A single statement has its timeouts from a transaction too where the session has none.
-  const runner: SqlRunner = isPooled
-    ? { run: (statement, values) => inTransaction((each) => each.run(statement, values)) }
-    : runnerOf(pool, isPooled);
-  let closing: Promise<void> | undefined;
+  const runner = isPooled ? eachIn(inTransaction) : runnerOf(executeOn(pool));
+  let closing: Promise<unknown> | undefined;
   const store: Store = {
-    run: runner.run,
+    ...runner,
     transaction: inTransaction,
     underTerm(clusterId, term, onDeposed) {
       const idle = `SET LOCAL idle_in_transaction_session_timeout = ${LEADER_IDLE_MS}`;
@@ -107,43 +110,65 @@ export async function openStore(options: StoreOptions): Promise<Store> {
           if (isDeposed(error)) onDeposed();
           throw error;
         });
-      return {
-        ...store,
-        transaction: inTerm,
-        run: (statement, values) => inTerm((each) => each.run(statement, values)),
-      };
+      return { ...store, ...eachIn(inTerm), transaction: inTerm };
     },
     async readSettings() {
-      const { rows } = await runner.run<StoreSettings & QueryResultRow>({ text: readSettingsSql });
-      if (rows[0] === undefined) throw new Error('an aggregate query returned no row');
-      return rows[0];
+      return settingsOf(await runner.query((db) => db.select().from(setting)));
     },
-    checkSchema: () => checkSchema(pool, options),
+    checkSchema: () => checkSchema(runner, options),
     async ensureCluster(name) {
-      for (;;) {
-        const { rows } = await runner
-          .run<{ cluster_id: number }>({ text: ensureClusterSql }, [name])
-          .catch((error: unknown) => {
-            throw isRowRefused(error) ? notGrantedError(options, name, error) : error;
-          });
-        // No row: another controller added it after this statement began.
-        if (rows[0] !== undefined) return rows[0].cluster_id;
-      }
+      const cluster = await onceAdded(async () => (await runner.run(ensureCluster, [name])).rows[0]).catch(
+        (error: unknown) => {
+          throw isRowRefused(error) ? notGrantedError(options, name, error) : error;
+        },
+      );
+      return cluster.cluster_id;
     },
     async ping() {
-      await pool.query('SELECT 1');
+      await executeOn(pings)({ text: 'SELECT 1', values: [] });
     },
-    close() {
-      closing ??= pool.end();
-      return closing;
+    async close() {
+      closing ??= Promise.all([pool.end(), pings.end()]);
+      await closing;
     },
   };
   return store;
 }
 
-async function checkSchema(pool: Pool, settings: DatabaseSettings): Promise<void> {
-  const { rows } = await pool.query<SchemaState>(readSchema);
-  const { version, compatibleSince } = rows[0] ?? { version: 0, compatibleSince: 0 };
+function settingsOf(rows: readonly { key: string; value: unknown }[]): StoreSettings {
+  const { queues, max_queues, event_retention_days, finding_retention_days } = checked(
+    SETTINGS,
+    Object.fromEntries(rows.map(({ key, value }) => [key, value])),
+  );
+  return {
+    ...{ queues, maxQueues: Math.max(queues, max_queues) },
+    ...{ eventRetentionDays: event_retention_days, findingRetentionDays: finding_retention_days },
+  };
+}
+
+/** Runs each statement in a transaction of its own. */
+const eachIn = (inTransaction: Store['transaction']): SqlRunner => ({
+  run: (statement, values) => inTransaction((each) => each.run(statement, values)),
+  query: (build) => inTransaction((each) => each.query(build)),
+});
+
+/**
+ * What `read` adds or finds. It returns nothing while another transaction adds the same row, which it cannot see before that is committed.
+ * Throws if that takes longer than a transaction may.
+ */
+export async function onceAdded<T>(read: () => Promise<T | undefined>): Promise<T> {
+  for (let attempt = 0; attempt < ADDED_WITHIN_ATTEMPTS; attempt++) {
+    const row = await read();
+    if (row !== undefined) return row;
+    await delay(ADDED_PAUSE_MS);
+  }
+  invariant(false, 'a row that another transaction adds is added or given up within seconds');
+}
+
+async function checkSchema(runner: SqlRunner, settings: DatabaseSettings): Promise<void> {
+  const applied = await runner.query((db) => db.select().from(migration));
+  const version = Math.max(0, ...applied.map(({ number }) => number));
+  const compatibleSince = Math.max(0, ...applied.map(({ compatible_since }) => compatible_since));
   if (version < SCHEMA_VERSION) {
     throw notMigratedError(settings, `it has migration ${version}, and ${SCHEMA_VERSION} is needed`);
   }
@@ -151,16 +176,17 @@ async function checkSchema(pool: Pool, settings: DatabaseSettings): Promise<void
 }
 
 async function transaction<T>(
-  pool: Pool,
+  pool: Connections,
   { begin, isPooled }: { readonly begin: string; readonly isPooled: boolean },
   work: (runner: SqlRunner) => Promise<T>,
 ): Promise<T> {
+  const pause = new Backoff(CONFLICT_PAUSE);
   for (let attempt = 1; ; attempt++) {
     const client = await pool.connect();
     let broken: Error | undefined;
     try {
       await client.query(begin);
-      const result = await work(runnerOf(client, isPooled));
+      const result = await work(runnerOf(executeWith(client, isPooled)));
       await client.query('COMMIT');
       return result;
     } catch (error) {
@@ -169,6 +195,7 @@ async function transaction<T>(
     } finally {
       client.release(broken);
     }
+    await delay(pause.next());
   }
 }
 
@@ -183,12 +210,22 @@ async function rollback(client: PoolClient): Promise<Error | undefined> {
 }
 
 /** `isPooled`: a plan that is kept under a name belongs to a session, which another transaction may have. */
-function runnerOf(client: Pick<Pool | PoolClient, 'query'>, isPooled: boolean): SqlRunner {
-  return {
-    async run<R extends QueryResultRow>({ text, name }: SqlStatement, values: readonly unknown[] = []) {
-      const config = { text, values: [...values], ...(name === undefined || isPooled ? {} : { name }) };
-      const result = await client.query<R>(config);
-      return { rows: result.rows, count: result.rowCount ?? 0 };
-    },
-  };
+function executeWith(client: PoolClient, isPooled: boolean): Execute {
+  return ({ name, ...query }) => client.query(name === undefined || isPooled ? query : { ...query, name });
 }
+
+/** Runs a statement on any connection. One that failed is not used again: only Postgres knows in what state it is. */
+const executeOn =
+  (pool: Connections): Execute =>
+  async (query) => {
+    const client = await pool.connect();
+    let failed: Error | undefined;
+    try {
+      return await client.query(query);
+    } catch (error) {
+      failed = error instanceof Error ? error : new Error(String(error));
+      throw error;
+    } finally {
+      client.release(failed);
+    }
+  };

@@ -17,6 +17,7 @@ test.each([
   ['an id that is no UUID', () => idIn(parse("id=1' OR true--"), 'id')],
   ['a search for one letter', () => searchIn(parse('q=%20a%20'), 'q')],
   ['from=yesterday', () => periodIn(parse('from=yesterday'), HOUR_MS, 7)],
+  ['the year 0', () => periodIn(parse('to=0000-12-31T00:00:00Z'), HOUR_MS, 7)],
   ['a day that does not exist', () => periodIn(parse('from=2026-13-01T00:00:00Z'), HOUR_MS, 7)],
   ['from after to', () => periodIn(parse('from=2026-11-22T04:00:00Z&to=2026-11-22T03:00:00Z'), HOUR_MS, 7)],
   ['eight days', () => periodIn(parse('from=2026-11-01T00:00:00Z&to=2026-11-09T00:00:00Z'), HOUR_MS, 7)],

@@ -5,7 +5,8 @@ import { badParameter, RequestError } from './requestError.ts';
 
 /** Longer than any name in Kubernetes. */
 const MAX_NAME = 253;
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?Z$/;
+/** From the year 1000 on: Postgres has no year 0. */
+const TIME = /^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?Z$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** A query that every row matches is no search. */
 const MIN_SEARCH = 2;

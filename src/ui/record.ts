@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { PlegwatchError } from '../platform/errors.ts';
+import { invariant } from '../platform/invariant.ts';
 import { writeOutput } from '../platform/outputFile.ts';
 import { VERSION } from '../platform/version.ts';
 import type { Store } from '../store/store.ts';
@@ -93,7 +94,7 @@ function recordPage(record: PageRecord): string {
     ],
   ] as const;
   return replaced.reduce((text, [from, to]) => {
-    if (!text.includes(from)) throw new Error(`dist/ui/index.html has no ${from}`);
+    invariant(text.includes(from), `dist/ui/index.html has ${from}`);
     return text.replace(from, to);
   }, html);
 }

@@ -20,7 +20,7 @@ import { type Access, loopbackAccess } from './access/access.ts';
 import { proxyAccess, trustedProxyAccess } from './access/proxyAccess.ts';
 import { tokenAccess } from './access/tokenAccess.ts';
 import { findingAnswer } from './answers/finding.ts';
-import { fleetAnswer } from './answers/fleet.ts';
+import { fleetAnswers } from './answers/fleet.ts';
 import { createReader, databaseRefusal } from './answers/reader.ts';
 import { searchAnswer } from './answers/search.ts';
 import { timelineAnswer } from './answers/timeline.ts';
@@ -78,12 +78,13 @@ function answersOf(
   { cluster, databaseMaxConnections }: UiConfig,
 ): Readonly<Record<string, Answer>> {
   const reader = createReader(store, cluster, databaseMaxConnections);
+  // Several requests wait for one answer: none of them ends it.
+  const shared = reader(new AbortController().signal);
   return {
-    '/api/fleet': (query, signal) => fleetAnswer(reader(signal), query),
+    '/api/fleet': fleetAnswers(shared),
     '/api/timeline': (query, signal) => timelineAnswer(reader(signal), query),
     '/api/finding': (query, signal) => findingAnswer(reader(signal), query),
-    // Others may wait for the same answer.
-    '/api/versions': versionsAnswers(reader(new AbortController().signal)),
+    '/api/versions': versionsAnswers(shared),
     '/api/search': (query, signal) => searchAnswer(reader(signal), query),
   };
 }

@@ -7,6 +7,7 @@ import { ROOT } from '../support/build.ts';
 
 export default function setup(): void {
   try {
+    where('buildah');
     execFileSync(where('image-node'), ['devtools/image/build.ts'], { cwd: ROOT, stdio: 'inherit' });
   } catch (error) {
     // Then the tests say what is missing.

@@ -21,7 +21,17 @@ const TIMEOUT = `--timeout=${WITHIN_MS / 1_000}s`;
 needs(
   'root',
   ...(['containerd-2.1', 'runc', 'etcd', 'kubelet', 'kube-controller-manager', 'kube-scheduler'] as const),
-  ...(['kube-proxy', 'coredns', 'cni-ptp', 'nft', 'helm', 'postgres', 'redis-server', 'image-node'] as const),
+  ...([
+    'kube-proxy',
+    'coredns',
+    'cni-ptp',
+    'nft',
+    'helm',
+    'postgres',
+    'redis-server',
+    'image-node',
+    'buildah',
+  ] as const),
 )('a cluster of two nodes', () => {
   let bed: ClusterBed;
   let nodes: readonly ClusterNode[];
@@ -143,7 +153,7 @@ needs(
       'events.events.k8s.io [] [] [create patch]',
       'leases.coordination.k8s.io [] [plegwatch-controller] [get create patch]',
       'namespaces [] [kube-system] [get]',
-      'nodes [] [] [get list watch]',
+      'nodes [] [] [list watch]',
       'plegreports.plegwatch.dev [] [] [list create patch delete]',
       'plegreports.plegwatch.dev/status [] [] [patch]',
       'pods [] [] [get]',

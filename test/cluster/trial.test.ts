@@ -21,7 +21,17 @@ const TIMEOUT = `--timeout=${WITHIN_MS / 1_000}s`;
 needs(
   'root',
   ...(['containerd-2.1', 'runc', 'etcd', 'kubelet', 'kube-controller-manager', 'kube-scheduler'] as const),
-  ...(['kube-proxy', 'coredns', 'cni-ptp', 'nft', 'helm', 'postgres', 'redis-server', 'image-node'] as const),
+  ...([
+    'kube-proxy',
+    'coredns',
+    'cni-ptp',
+    'nft',
+    'helm',
+    'postgres',
+    'redis-server',
+    'image-node',
+    'buildah',
+  ] as const),
 )('a trial', () => {
   let cluster: Cluster;
   let folder: TemporaryFolder;
@@ -30,7 +40,7 @@ needs(
     folder = temporaryFolder('trial-images', undefined);
     cluster = await startCluster({ report: (step) => console.log(step) });
     await cluster.importImage(join(CHECKOUT, `dist/image/plegwatch-${VERSION}.tar`));
-    for (const image of await writeTrialImages(folder.dir)) {
+    for (const image of writeTrialImages(folder.dir)) {
       for (const node of cluster.nodes) await node.importImage(image);
     }
   });

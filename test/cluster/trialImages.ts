@@ -6,14 +6,14 @@
 import { execFileSync } from 'node:child_process';
 import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
-import { packArchive, packLayer, platformImage } from '../../devtools/image/archive.ts';
+import { withBuildah } from '../../devtools/image/buildah.ts';
 import { baseLayer } from '../../devtools/image/layers.ts';
-import { type Entry, file, link, type Tree } from '../../devtools/image/tree.ts';
+import { type Entry, file, link, type Tree, writeTree } from '../../devtools/image/tree.ts';
 import { where } from '../../devtools/localServices/where.ts';
 
-/** As the chart names them by default. */
-const REDIS = 'redis:7';
-const POSTGRES = 'postgres:17';
+/** As the chart names them by default, with the registry that nodes complete. */
+const REDIS = 'docker.io/library/redis:7';
+const POSTGRES = 'docker.io/library/postgres:17';
 
 const POSTGRES_ENTRY = `#!/usr/local/bin/node
 const { execFileSync, spawn } = require('node:child_process');
@@ -39,7 +39,7 @@ socket.on('error', () => process.exit(2));
 `;
 
 /** Writes both archives into the folder and returns their paths. */
-export async function writeTrialImages(folder: string): Promise<string[]> {
+export function writeTrialImages(folder: string): string[] {
   const origin = where('image-base-amd64');
   const base = baseLayer({ node: join(origin, 'node'), debian: join(origin, 'debian') });
   const users = file('root:x:0:0:root:/:/\npostgres:x:999:999:postgres:/tmp:/\n');
@@ -56,38 +56,31 @@ export async function writeTrialImages(folder: string): Promise<string[]> {
     ['usr/local/bin/pg_isready', file(PG_ISREADY, true)] as const,
     ['etc/passwd', users] as const,
   ]);
-  return [
-    await write(
-      join(folder, 'redis.tar'),
-      REDIS,
-      ['/usr/local/bin/redis-server'],
-      new Map([...base, ...redis]),
-    ),
-    await write(
-      join(folder, 'postgres.tar'),
-      POSTGRES,
-      ['/usr/local/bin/entry'],
-      new Map([...base, ...postgres]),
-    ),
-  ];
+  return withBuildah((buildah, dir) => {
+    const write = (name: string, image: string, entry: string, tree: Tree): string => {
+      const context = join(dir, name);
+      writeTree(tree, join(context, 'root'));
+      writeFileSync(join(context, 'Dockerfile'), dockerfile(entry));
+      const archive = join(folder, `${name}.tar`);
+      buildah(
+        ['push'],
+        buildah(['build'], '--platform=linux/amd64', context),
+        `oci-archive:${archive}:${image}`,
+      );
+      return archive;
+    };
+    return [
+      write('redis', REDIS, '/usr/local/bin/redis-server', new Map([...base, ...redis])),
+      write('postgres', POSTGRES, '/usr/local/bin/entry', new Map([...base, ...postgres])),
+    ];
+  });
 }
 
-async function write(path: string, name: string, entrypoint: readonly string[], tree: Tree): Promise<string> {
-  const config = {
-    Env: ['PATH=/usr/local/bin', 'LD_LIBRARY_PATH=/opt/lib'],
-    Entrypoint: entrypoint,
-    Cmd: [],
-    User: '',
-    WorkingDir: '/',
-    Labels: {},
-  };
-  const description = { name, config, created: '1970-01-01T00:00:00Z' };
-  writeFileSync(
-    path,
-    packArchive(description, [platformImage('amd64', description, [await packLayer(tree)])]),
-  );
-  return path;
-}
+const dockerfile = (entry: string): string => `FROM scratch
+COPY root /
+ENV PATH=/usr/local/bin LD_LIBRARY_PATH=/opt/lib
+ENTRYPOINT ["${entry}"]
+`;
 
 /** A program with the libraries that it finds here. */
 function programIn(program: string, at: string): Map<string, Entry> {

@@ -4,12 +4,12 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { auditEpoch } from '../../src/audit/epochAudit.ts';
+import { runsOf } from '../support/runs.ts';
 import { groundTruthOf } from './histories/groundTruth.ts';
 import { anyHistory } from './histories/history.ts';
 import { storedEpochOf } from './histories/storedHistory.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
-const HISTORIES = Number(process.env['PLEGWATCH_HISTORIES'] ?? 1_000);
 
 test('an audit has nothing to say about what an agent recorded', { timeout: 3_600_000 }, async () => {
   await fc.assert(
@@ -17,6 +17,6 @@ test('an audit has nothing to say about what an agent recorded', { timeout: 3_60
       const { differences } = await auditEpoch(storedEpochOf(groundTruthOf(history)));
       expect(differences).toEqual([]);
     }),
-    { numRuns: HISTORIES, seed: SEED },
+    { numRuns: runsOf(1_000), seed: SEED },
   );
 });

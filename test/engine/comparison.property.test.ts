@@ -15,6 +15,7 @@ import {
   parseRecord,
 } from '../../src/protocol/record.ts';
 import { parse } from '../../src/protocol/validation.ts';
+import { ALL_HISTORIES, HISTORIES, runsOf } from '../support/runs.ts';
 import { runComparison } from './histories/comparisonRun.ts';
 import { groundTruthOf } from './histories/groundTruth.ts';
 import { anyHistory, type History } from './histories/history.ts';
@@ -28,10 +29,7 @@ import type { HistoryRun, Oracle } from './oracles/oracle.ts';
 import { shortLife } from './oracles/shortLife.ts';
 import { spurious } from './oracles/spurious.ts';
 
-const ASKED = process.env['PLEGWATCH_HISTORIES'];
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
-const ALL_HISTORIES = 10_000;
-const HISTORIES = Number(ASKED ?? ALL_HISTORIES);
 
 const ORACLES: Readonly<Record<string, Oracle>> = {
   missed,
@@ -92,7 +90,7 @@ test('no finding of any kind is wrong, and none that was clearly observable is o
     }),
     { numRuns: HISTORIES, seed: SEED },
   );
-  if (ASKED !== undefined)
+  if (process.env['PLEGWATCH_HISTORIES'] !== undefined)
     console.info(`${HISTORIES} histories of seed ${SEED}; clearly observable:`, Object.fromEntries(clear));
   // Histories in which nothing is at stake would prove nothing. A few of them need not contain every kind.
   if (HISTORIES < ALL_HISTORIES) return;
@@ -124,7 +122,7 @@ test('lists say the same of what is settled as gone, whether it is compared with
       settle.mockRestore();
       expect(saidBy(skipped)).toEqual(saidBy(compared));
     }),
-    { numRuns: Math.ceil(HISTORIES / 10), seed: SEED },
+    { numRuns: runsOf(1_000), seed: SEED },
   );
 });
 

@@ -129,7 +129,7 @@ needs(
       );
     });
 
-    test('when its watches deliver nothing: a resync finds the change, and counts it', async () => {
+    test('when its watches deliver nothing: the next list shows the change, and it is counted', async () => {
       const node = await addWatched('mute', 300);
       const missedBefore = missed;
       front.inject(onWatches({ is: 'headers' }));
@@ -137,6 +137,16 @@ needs(
       await waitFor('the row is stored', async () => (await rows(node)).length === 1);
       expect(missed).toBeGreaterThan(missedBefore);
     });
+  });
+
+  test('a watch that delivers everything has missed nothing, however often the Nodes are listed', async () => {
+    const node = await addWatched('delivered', 200);
+    const missedBefore = missed;
+    front.inject(() => null);
+    await flips(node);
+    await attempts(5, ({ call }) => call === 'list');
+    expect(missed).toBe(missedBefore);
+    await expectAllFlips(node);
   });
 
   describe('does not make the controller lose a report', () => {
@@ -238,12 +248,12 @@ function maxAttempts({ firstMs, maxMs }: { firstMs: number; maxMs: number }, sin
 
 const slug = (title: string): string => title.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase();
 
-function startWatch(resyncMs = 3_600_000): void {
+function startWatch(relistMs = 3_600_000): void {
   nodes = startNodeWatch({
     kube: ours,
     log,
     backoff: BACKOFF,
-    resyncMs,
+    relistMs,
     onMissed: () => {
       missed += 1;
     },
@@ -265,11 +275,11 @@ function startWriter(): void {
 }
 
 /** Adds a healthy Node, and waits until the watch knows it. */
-async function addWatched(title: string, resyncMs?: number): Promise<string> {
+async function addWatched(title: string, relistMs?: number): Promise<string> {
   const node = slug(title);
   await system.addNode(node);
   await ready(node, 'True', 0);
-  startWatch(resyncMs);
+  startWatch(relistMs);
   const recorder: ConditionRecorder = startConditionRecorder({
     history: PLEG_HISTORY,
     store,

@@ -13,6 +13,7 @@ import { podScriptOf } from '../../devtools/simulator/podScript.ts';
 import { PROFILES } from '../../devtools/simulator/profiles.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { runAudit } from '../../src/audit/command.ts';
+import { DRIVER_TYPES, runnerOf } from '../../src/store/runner.ts';
 import { auditCommand } from '../support/auditCommand.ts';
 import { needs } from '../support/needs.ts';
 import { CLUSTER, System } from '../support/system.ts';
@@ -312,14 +313,11 @@ async function foundResolution(statement: string, sentence: string): Promise<voi
 
 async function audited(): Promise<{ differences: number; lines: string[] }> {
   const lines: string[] = [];
-  const sql = {
-    run: async <R extends object>({ text }: { text: string }, values: readonly unknown[] = []) => {
-      // What was falsified is in the same transaction.
-      if (text.startsWith('SET TRANSACTION')) return { rows: [], count: 0 };
-      const { rows, rowCount } = await client.query<R>(text, [...values]);
-      return { rows, count: rowCount ?? 0 };
-    },
-  };
+  const sql = runnerOf(async (query) => {
+    // What was falsified is in the same transaction.
+    if (query.text.startsWith('SET TRANSACTION')) return { rows: [], rowCount: 0 };
+    return client.query({ ...query, types: DRIVER_TYPES });
+  });
   const what = { sql, cluster: CLUSTER, node: NODE, from: undefined, to: undefined };
   const differences = await runAudit({ ...what, print: (line) => lines.push(line) });
   return { differences, lines };

@@ -8,8 +8,8 @@ import { parse } from 'yaml';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import { NODE_FLAGS } from '../../src/agent/observe/stream/readerProcess.ts';
 import { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
+import { controllerRights } from '../../src/controller/rights.ts';
 import { DOCTOR_SETTINGS } from '../../src/doctor/settings.ts';
-import { controllerRights } from '../../src/kube/rights.ts';
 import {
   defaultsOf,
   REQUIRED,

@@ -1,37 +1,39 @@
 /*
  * The files of the chart agree with each other and with the rest of the repository.
  */
-import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { appendFileSync, cpSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { CRD, templateOf } from '../../devtools/crd.ts';
 import { CHART, home, ROOT, run, type Values } from '../support/chart.ts';
 
-describe('helm/sync-crd.mjs', () => {
-  const sync = (script: string, ...args: string[]) => run(process.execPath, [script, ...args]);
+describe('devtools/referencePages.ts', () => {
+  const generate = (root: string, ...args: string[]) =>
+    run(process.execPath, [join(root, 'devtools/referencePages.ts'), ...args]);
 
-  test('accepts the present template of the resource definition', async () => {
-    expect(await sync(join(ROOT, 'helm/sync-crd.mjs'), '--check')).toEqual({
-      code: 0,
-      stdout: '',
-      stderr: '',
-    });
+  test('accepts the present definition of the resource, its template and the pages', async () => {
+    expect(await generate(ROOT, '--check')).toEqual({ code: 0, stdout: '', stderr: '' });
   });
 
-  test('rejects an outdated template, and generates a new one', async () => {
-    const script = join(home.dir, 'helm/sync-crd.mjs');
-    const source = 'crds/plegreports.plegwatch.dev.yaml';
-    const copy = 'helm/plegwatch/templates/crd.yaml';
-    for (const file of ['helm/sync-crd.mjs', source, copy]) {
-      mkdirSync(dirname(join(home.dir, file)), { recursive: true });
-      cpSync(join(ROOT, file), join(home.dir, file));
+  test('rejects an outdated definition or template, and generates a new one', async () => {
+    const root = join(home.dir, 'generated');
+    for (const part of ['package.json', 'src', 'devtools', 'docs', 'helm', 'crds', 'migrations'])
+      cpSync(join(ROOT, part), join(root, part), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+    for (const file of [CRD, 'helm/plegwatch/templates/crd.yaml']) {
+      appendFileSync(join(root, file), '# changed\n');
+      expect(await generate(root, '--check')).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(file),
+      });
+      expect(await generate(root)).toMatchObject({ code: 0 });
+      expect(await generate(root, '--check')).toMatchObject({ code: 0 });
     }
-    appendFileSync(join(home.dir, source), '# changed\n');
-    expect(await sync(script, '--check')).toMatchObject({ code: 1, stderr: expect.stringContaining(copy) });
-    expect(await sync(script)).toMatchObject({ code: 0 });
-    expect(await sync(script, '--check')).toMatchObject({ code: 0 });
-    writeFileSync(join(home.dir, source), 'metadata:\n  name: "{{ x }}"\n');
-    expect(await sync(script)).toMatchObject({ code: 1, stderr: expect.stringContaining('{{') });
+  });
+
+  test('makes no template of a definition with what has a meaning in templates', () => {
+    expect(() => templateOf('metadata:\n  name: "{{ x }}"\n')).toThrow('{{');
   });
 });
 

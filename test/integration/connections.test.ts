@@ -1,6 +1,7 @@
 /*
  * How many connections the programs open and what they are called, as the servers say: docs/how-to/databases.md promises it.
  */
+
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../../devtools/localServices/process.ts';
@@ -8,6 +9,7 @@ import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/sim
 import { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
 import { defaultsOf } from '../../src/platform/settings.ts';
 import { withStore } from '../../src/store/withStore.ts';
+import { runText } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -81,7 +83,7 @@ needs('redis-server', 'postgres')('connections', () => {
       });
     }
     const command = { databaseUrl: system.postgres.url, name: 'audit', logLevel: 'fatal', less: '' } as const;
-    const { rows } = await withStore(command, (store) => store.run({ text: 'SHOW application_name' }));
+    const rows = await withStore(command, (store) => runText(store, 'SHOW application_name'));
     expect(rows).toEqual([{ application_name: 'plegwatch audit' }]);
   });
 });

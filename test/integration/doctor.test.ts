@@ -327,38 +327,7 @@ needs(
       expect(named(examined, 'controller')?.cure).toMatch(/same --cluster/);
     });
 
-    it('two controllers that write the same reports are named by the doctor, their logs and a metric, until one ends', async () => {
-      const settings = {
-        ...controllerSettings,
-        cluster: 'twice',
-        redisUrl: redis.urlOf('controller', 'twice'),
-        intervalFlow: '200ms',
-      };
-      const start = () => startPlegwatch({ cli: CLI, command: 'controller', settings });
-      const [one, other] = await Promise.all([start(), start()]);
-      const conflictOf = async (of: LocalPlegwatch) =>
-        /^plegwatch_controller_conflict (\d)$/m.exec((await of.ask('/metrics'))?.body ?? '')?.[1];
-      const redisUrl = redis.urlOf('agent', 'twice');
-      const checked = async () =>
-        named(await examine({ ...agentSettings, cluster: 'twice', redisUrl }), 'controller');
-      try {
-        for (const each of [one, other])
-          await waitFor('it sees the other', async () => (await conflictOf(each)) === '1');
-        await waitFor('the doctor sees both', async () => (await checked())?.status === 'warning');
-        expect((await checked())?.cure).toMatch(/Uninstall all but one/);
-        expect(one.log()).toContain('writes the same reports');
-      } finally {
-        await other.stop();
-      }
-      try {
-        await waitFor('it is alone', async () => (await conflictOf(one)) === '0');
-        expect((await checked())?.status).toBe('ok');
-      } finally {
-        await one.stop();
-      }
-    });
-
-    it('two controllers that share a database, not a Redis, are found in the database, also behind PgBouncer', async () => {
+    it('two controllers that lead one cluster are named by the doctor, their logs and a metric until one ends, whatever their Redis and pooler', async () => {
       const elsewhere = await startRedis({ clusters: ['shared'] });
       const { username, password, pathname } = new URL(databaseUrl);
       const users = { [username]: password };
@@ -368,7 +337,6 @@ needs(
         ...controllerSettings,
         cluster: 'shared',
         redisUrl: redis.urlOf('controller', 'shared'),
-        intervalFlow: '200ms',
       };
       const other = {
         ...{ ...settings, databasePoolMode: 'transaction', databaseUrl: pooled },
@@ -388,24 +356,16 @@ needs(
         try {
           for (const each of [first, second])
             await waitFor('it sees the other', async () => (await conflictOf(each)) === '1');
-          await waitFor('the doctor sees both', async () => (await found()) !== undefined);
           expect(await found()).toMatchObject({
             message: expect.stringContaining('uses this database'),
             cure: expect.stringMatching(/Uninstall all but one/),
           });
-          expect(first.log()).toMatch(/"shared":"database".*writes the same reports/);
-          expect(first.log()).not.toContain('"shared":"Redis"');
+          for (const each of [first, second]) expect(each.log()).toContain('writes the same reports');
         } finally {
           await second.stop();
         }
         await waitFor('it is alone', async () => (await conflictOf(first)) === '0');
         expect(await found()).toBeUndefined();
-        // One that replaces it is no conflict.
-        await first.stop();
-        const next = await start(settings);
-        await waitFor('it has looked', async () => (await conflictOf(next)) === '0');
-        expect(next.log()).not.toContain('writes the same reports');
-        await next.stop();
       } finally {
         await first.stop();
         await bouncer.stop();
@@ -490,7 +450,7 @@ needs(
       ]);
       const { message, cure } = named(examined, 'api rights') ?? {};
       expect(message).toMatch(
-        /may not: get nodes, .*patch plegreports\/status\.plegwatch\.dev, create events\.events\.k8s\.io, .*, get pods$/,
+        /may not: list nodes, .*patch plegreports\/status\.plegwatch\.dev, create events\.events\.k8s\.io, .*, get pods$/,
       );
       expect(cure).toMatch(/ClusterRole/);
     });

@@ -10,7 +10,11 @@ import { lead } from '../../src/controller/leader/leadership.ts';
 import { LEASE_TIMES, type LeaseTimes } from '../../src/controller/leader/lease.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { configMapsOf, leasesOf } from '../../src/kube/object.ts';
+import { sleep } from '../../src/platform/sleep.ts';
 import { aborted } from '../../src/platform/stopSignal.ts';
+import { int4 } from '../../src/store/schema/columns.ts';
+import { leader, node } from '../../src/store/schema/tables.ts';
+import { command, rowOf, statement } from '../../src/store/statement.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -97,7 +101,7 @@ needs(
         stopped += 1;
       };
     };
-    const options = { store, kube, cluster: 'prod', log, start };
+    const options = { ...leadership(), start };
     const firstEnds = new AbortController();
     const first = lead(options, firstEnds.signal, () => true);
     await waitFor('its term begins', () => terms.length === 1);
@@ -105,7 +109,7 @@ needs(
     const second = lead(options, stopping.signal, () => true);
     await waitFor('the next term begins', () => terms.length === 2);
     await expect(write(terms[0], 'late')).rejects.toThrow('term 1 of this leader has ended');
-    await expect(terms[0]?.run({ text: 'SELECT 1' })).rejects.toThrow('term 1');
+    await expect(terms[0]?.run(command('SELECT 1'))).rejects.toThrow('term 1');
     await waitFor('the first has ended', () => stopped === 1);
     firstEnds.abort();
     await write(terms[1], 'new');
@@ -122,13 +126,13 @@ needs(
       terms.push(inTerm);
       return async () => undefined;
     };
-    const options = { store, kube, cluster: 'prod', log, start };
+    const options = { ...leadership(), start };
     const first = lead(options, stopping.signal, () => true);
     await waitFor('its term begins', () => terms.length === 1);
     let second = Promise.resolve();
     await terms[0]?.transaction(async (runner) => {
       // A leader that hangs in a transaction loses it; this one only waits for a slow machine.
-      await runner.run({ text: 'SET LOCAL idle_in_transaction_session_timeout = 0' });
+      await runner.run(command('SET LOCAL idle_in_transaction_session_timeout = 0'));
       second = lead(options, stopping.signal, () => true);
       await waitFor('the next one waits', async () => (await waitingForLocks()) === 1);
       expect(terms).toHaveLength(1);
@@ -140,6 +144,53 @@ needs(
     await Promise.all([first, second]);
   });
 
+  test('two that lead at the same time find the terms of the other between their own, until one ends', async () => {
+    const known = { first: false, second: false };
+    const leads = (name: 'first' | 'second') => {
+      const ending = new AbortController();
+      const options = {
+        ...leadership(),
+        pauseMs: 300,
+        start(inTerm: Store) {
+          const ended = new AbortController();
+          // What only a leader does runs into the other one's term.
+          const works = (async () => {
+            while (!ended.signal.aborted) {
+              await inTerm.run(command('SELECT 1')).catch(() => undefined);
+              await sleep(20, ended.signal);
+            }
+          })();
+          return async () => {
+            ended.abort();
+            await works;
+          };
+        },
+        onContested: (isContested: boolean) => {
+          known[name] = isContested;
+        },
+      };
+      const led = lead(options, ending.signal, () => true);
+      return async () => {
+        ending.abort();
+        await led;
+      };
+    };
+    const first = leads('first');
+    await waitFor('its term begins', async () => (await latestTerm())?.term === 1);
+    expect(known.first).toBe(false);
+    const second = leads('second');
+    await waitFor('both know', () => known.first && known.second);
+    expect(await latestTerm()).toMatchObject({ is_contested: true });
+    await second();
+    expect(known.second).toBe(false);
+    await waitFor('the first is alone', () => !known.first);
+    await first();
+    // One that takes the place of another one is no contest.
+    const third = leads('first');
+    await waitFor('its term begins', async () => (await latestTerm())?.is_contested === false);
+    await third();
+  });
+
   test('the one that does not hold the Lease begins no write to the API server', async () => {
     const stopping = new AbortController();
     let holds = true;
@@ -148,7 +199,7 @@ needs(
       client = leading;
       return async () => undefined;
     };
-    const led = lead({ store, kube, cluster: 'prod', log, start }, stopping.signal, () => holds);
+    const led = lead({ ...leadership(), start }, stopping.signal, () => holds);
     const leading = await waitFor('it leads', () => client);
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'written' }, data: { by: 'us' } };
     await leading.apply(configMapsOf(NAMESPACE), object);
@@ -216,22 +267,27 @@ async function holder(): Promise<string> {
   return String(Reflect.get(Object(lease?.['spec']), 'holderIdentity') ?? '');
 }
 
-const insertNode = (name: string) => ({
-  text: `INSERT INTO store.node (cluster_id, name) SELECT cluster_id, '${name}' FROM store.cluster WHERE name = 'prod'`,
-});
+const leadership = () => ({ store, kube, cluster: 'prod', log, onContested: () => undefined });
+
+const insertNode = (name: string) =>
+  command(
+    `INSERT INTO store.node (cluster_id, name) SELECT cluster_id, '${name}' FROM store.cluster WHERE name = 'prod'`,
+  );
 
 async function write(inTerm: Store | undefined, name: string): Promise<void> {
   await inTerm?.transaction((runner) => runner.run(insertNode(name)));
 }
 
 async function names(): Promise<string[]> {
-  const { rows } = await store.run<{ name: string }>({ text: 'SELECT name FROM store.node ORDER BY name' });
+  const rows = await store.query((db) => db.select({ name: node.name }).from(node).orderBy(node.name));
   return rows.map(({ name }) => name);
 }
 
-async function waitingForLocks(): Promise<number> {
-  const { rows } = await store.run<{ n: number }>({
-    text: "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-  });
-  return rows[0]?.n ?? 0;
-}
+const LOCKS = statement(
+  "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+  rowOf({ n: int4 }),
+);
+
+const latestTerm = async () => (await store.query((db) => db.select().from(leader)))[0];
+
+const waitingForLocks = async (): Promise<number | undefined> => (await store.run(LOCKS)).rows[0]?.n;

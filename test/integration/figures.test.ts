@@ -4,16 +4,21 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { pauseAfter, startFigures } from '../../src/controller/figures.ts';
+import {
+  countUnhealthy,
+  type FiguresOptions,
+  pauseAfter,
+  readFigures,
+  startFigures,
+} from '../../src/controller/figures.ts';
 import { ControllerMetrics } from '../../src/controller/metrics.ts';
 import insertNodeCondition from '../../src/controller/nodes/sql/insertNodeCondition.sql';
 import readLastNodeConditions from '../../src/controller/nodes/sql/readLastNodeConditions.sql';
-import upsertConditions from '../../src/controller/reports/sql/upsertConditions.sql';
-import countUnhealthy from '../../src/controller/sql/countUnhealthy.sql';
-import readFigures from '../../src/controller/sql/readFigures.sql';
+import { SILENT_AFTER_MS } from '../../src/controller/reports/conditions.ts';
+import { upsertConditions } from '../../src/controller/reports/statements.ts';
 import { maintain } from '../../src/store/maintain.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
-import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { query, runText, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';
 
@@ -95,7 +100,7 @@ needs('postgres')('the figures of the database', () => {
   });
 
   test('a read of the figures looks at no history: neither at gaps nor at conditions of Nodes', async () => {
-    const [plan] = await sql(`EXPLAIN (FORMAT JSON) ${readFigures.replaceAll('$1', '1')}`);
+    const [plan] = await sql(`EXPLAIN (FORMAT JSON) ${readFigures.text.replaceAll('$1', '1')}`);
     const relations = [...JSON.stringify(plan).matchAll(/"Relation Name":"(\w+)"/g)].map(([, name]) => name);
     expect(new Set(relations)).toEqual(
       new Set(['maintenance', 'report_queue', 'node', 'report', 'report_condition']),
@@ -116,6 +121,24 @@ needs('postgres')('the figures of the database', () => {
     const value = await read();
     expect(value('pleg_unhealthy_nodes{verdict="unknown"}')).toBe(1);
     expect(value('pleg_unhealthy_nodes{verdict="runtime"}')).toBe(0);
+  });
+
+  test('verdicts that take too long are unknown, and the other figures are there', async () => {
+    const id = await evidence.node('ill');
+    await evidence.reported(id, 'Reporting');
+    await condition(id, 'False', ILL, '10 minutes');
+    const value = await read(new ControllerMetrics(), {
+      ...store,
+      run: (statement, values) =>
+        store.transaction(async (runner) => {
+          if (statement.text === countUnhealthy.text)
+            await runText(runner, 'SET LOCAL statement_timeout = 1; SELECT pg_sleep(10)');
+          return runner.run(statement, values);
+        }),
+    });
+    expect(value('pleg_unhealthy_nodes{verdict="unknown"}')).toBe(1);
+    expect(value('oldest_due_report_age_seconds')).toBe(0);
+    expect(value('nodes_by_mode{mode="Unknown"}')).not.toBeUndefined();
   });
 
   test('the latest condition of a Node counts, in whatever order the store received them', async () => {
@@ -145,7 +168,7 @@ needs('postgres')('the figures of the database', () => {
     await sql('ANALYZE store.node_condition');
     const [cluster] = await sql('SELECT cluster_id FROM store.cluster');
     const statements = [
-      countUnhealthy.replaceAll('$1', `'{${ids.join(',')}}'`),
+      countUnhealthy.text.replaceAll('$1', `'{${ids.join(',')}}'`),
       readLastNodeConditions.replaceAll('$1', String(cluster?.['cluster_id'])),
     ];
     for (const statement of statements) {
@@ -153,6 +176,31 @@ needs('postgres')('the figures of the database', () => {
       expect(conditionsRead(plan)).toBeLessThanOrEqual(10 * ids.length);
     }
     expect((await read())('pleg_unhealthy_nodes{verdict="unknown"}')).toBe(3);
+  });
+
+  test('nodes are counted by what their reports say: a silent agent has no mode, and a deleted Node does not count', async () => {
+    await addNode('evented', { mode: 'Evented' });
+    await addNode('fell-back', { mode: 'Fallback', stream: 'Interrupted' });
+    await addNode('of-a-later-version', { mode: 'Telepathic' });
+    const silent = await addNode('silent', { mode: 'Evented' }, 'AgentSilent');
+    await evidence.silentFor(silent, 600);
+    const deleted = await addNode('deleted', { mode: 'Evented' });
+    await evidence.deleted(deleted);
+    const metrics = new ControllerMetrics();
+    const value = await read(metrics);
+    expect(value('nodes_by_mode{mode="Evented"}')).toBe(1);
+    expect(value('nodes_by_mode{mode="Fallback"}')).toBe(1);
+    expect(value('nodes_by_mode{mode="Generic"}')).toBe(0);
+    // The silent agent's, and the one that this version does not know.
+    expect(value('nodes_by_mode{mode="Unknown"}')).toBe(2);
+    expect(value('nodes_by_stream{state="Active"}')).toBe(2);
+    expect(value('nodes_by_stream{state="Interrupted"}')).toBe(1);
+    expect(value('nodes_by_stream{state="Unknown"}')).toBe(1);
+    expect(value('nodes_by_agent{reason="Reporting"}')).toBe(3);
+    expect(value('nodes_by_agent{reason="AgentSilent"}')).toBe(1);
+    expect(value('nodes_by_agent{reason="NeverSeen"}')).toBe(0);
+    expect(value('nodes_by_condition{condition="AgentReporting",status="False"}')).toBe(1);
+    expect(await metrics.registry.metrics()).not.toContain('Telepathic');
   });
 
   test('only a maintenance that dropped every expired partition counts as a success', async () => {
@@ -177,17 +225,19 @@ needs('postgres')('the figures of the database', () => {
   });
 
   test('reading the figures takes at most a twentieth of the time, however long one read takes', () => {
-    expect(pauseAfter(20)).toBe(30_000);
+    expect(pauseAfter(20)).toBe(15_000);
     expect(pauseAfter(4_000)).toBe(76_000);
   });
 
   test('the figures vanish while the database does not answer, because old ones would look like present ones', async () => {
     const metrics = new ControllerMetrics();
     await read(metrics);
-    const run = () => Promise.reject(new Error('no database'));
-    const value = await read(metrics, { ensureCluster: store.ensureCluster, run });
+    expect(await metrics.registry.metrics()).toContain('plegwatch_nodes_by_mode{');
+    const fail = () => Promise.reject(new Error('no database'));
+    const value = await read(metrics, { ensureCluster: store.ensureCluster, run: fail, query: fail });
     expect(value('maintenance_last_success_timestamp_seconds')).toBeUndefined();
     expect(value('pleg_unhealthy_nodes{verdict="runtime"}')).toBeUndefined();
+    expect(await metrics.registry.metrics()).not.toContain('plegwatch_nodes_by_mode{');
   });
 
   /** How many rows of conditions a plan has read. */
@@ -198,6 +248,14 @@ needs('postgres')('the figures of the database', () => {
     const rows = Number(of('Actual Rows')) + Number(of('Rows Removed by Filter') ?? 0);
     const own = isScan ? rows * Number(of('Actual Loops')) : 0;
     return own + Object.values(plan).reduce((sum: number, each) => sum + conditionsRead(each), 0);
+  }
+
+  /** Adds a node with a written report. */
+  async function addNode(name: string, state: object, agentReason = 'Reporting'): Promise<number> {
+    const id = await evidence.node(name);
+    await evidence.state(id, state);
+    await evidence.reported(id, agentReason);
+    return id;
   }
 
   async function incomplete(
@@ -214,7 +272,15 @@ needs('postgres')('the figures of the database', () => {
 
   /** Stores the condition of a report that was built now, as the report writer does. */
   const built = (id: number, reason: string) =>
-    sql(upsertConditions, [id], ['EvidenceComplete'], ['False'], [reason], [''], [new Date().toISOString()]);
+    sql(
+      upsertConditions.text,
+      [id],
+      ['EvidenceComplete'],
+      ['False'],
+      [reason],
+      [''],
+      [new Date().toISOString()],
+    );
 
   /** A gap that ended now. */
   const gap = (id: number, cause: string, lasted: string) =>
@@ -251,12 +317,13 @@ needs('postgres')('the figures of the database', () => {
 /** Reads the figures once. Returns the value of a metric by its name without prefix; undefined if it is absent. */
 async function read(
   metrics = new ControllerMetrics(),
-  from: Pick<Store, 'run' | 'ensureCluster'> = store,
+  from: FiguresOptions['store'] = store,
 ): Promise<(series: string) => number | undefined> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const figures = startFigures({
     store: from,
     cluster: CLUSTER,
+    silentAfterMs: SILENT_AFTER_MS,
     log: silent,
     onRead: (found) => {
       metrics.setFigures(found, true);

@@ -3,9 +3,8 @@
  * are counted, not time, so the result does not depend on the machine.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { countNodes, readFigures } from '../../src/controller/figures.ts';
 import { ReportQueue } from '../../src/controller/reports/queue.ts';
-import countNodes from '../../src/controller/reports/sql/countNodes.sql';
-import readFigures from '../../src/controller/sql/readFigures.sql';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { createCommitter } from '../support/committed.ts';
@@ -95,10 +94,10 @@ async function pagesOf(count: number): Promise<Record<string, number>> {
       new ReportQueue(store, clusterId).enqueueStale(SILENT_MS),
     ),
     'counts of nodes': await pages(async (store, clusterId) => {
-      await store.run({ text: countNodes }, [clusterId, SILENT_MS]);
+      await store.run(countNodes, [clusterId, SILENT_MS]);
     }),
     'figures for metrics': await pages(async (store, clusterId) => {
-      await store.run({ text: readFigures }, [clusterId]);
+      await store.run(readFigures, [clusterId]);
     }),
   };
 }

@@ -16,7 +16,7 @@ import { NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
 import { printable } from '../../src/platform/printable.ts';
 import { CLUSTER } from '../support/batches.ts';
 import { CLI } from '../support/build.ts';
-import { silent } from '../support/database.ts';
+import { runText, silent } from '../support/database.ts';
 import { KubeBed } from '../support/kubeBed.ts';
 import { needs } from '../support/needs.ts';
 import { installPlegReports } from '../support/plegreports.ts';
@@ -69,7 +69,7 @@ needs(
 
   test('plegwatch report prints one line for each node, and nothing that a terminal obeys', async () => {
     await hostileNode(`node ${HOSTILE}`);
-    const { rows } = await bed.store.run({ text: 'SELECT name FROM store.node' });
+    const rows = await runText(bed.store, 'SELECT name FROM store.node');
     for (const output of ['table', 'wide', 'json', 'yaml', 'csv']) {
       const access = ['--cluster', CLUSTER, '--database-url', bed.postgres.url];
       const { stdout } = await plegwatch('report', ...access, '-o', output);
@@ -115,7 +115,7 @@ needs(
   });
 });
 
-const run = (text: string, values: readonly unknown[]) => bed.store.run({ text }, values);
+const run = (text: string, values: readonly unknown[]) => runText(bed.store, text, values);
 
 /** A node whose agent sent the hostile text wherever it can; its report is due. */
 async function hostileNode(name: string): Promise<void> {

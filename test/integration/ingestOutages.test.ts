@@ -2,10 +2,15 @@
  * Ingest by two controllers at once, and while Postgres, Redis or a controller is away: every record is stored once all the same.
  */
 import { Client } from 'pg';
+import * as v from 'valibot';
 import { beforeEach, expect, it } from 'vitest';
 import { startIngest } from '../../src/controller/ingest/ingest.ts';
+import { startElection } from '../../src/controller/leader/election.ts';
 import { ControllerMetrics } from '../../src/controller/metrics.ts';
-import { openStore } from '../../src/store/store.ts';
+import { type KubeObject, KubeObjectSchema } from '../../src/kube/object.ts';
+import { aborted } from '../../src/platform/stopSignal.ts';
+import { command } from '../../src/store/statement.ts';
+import { MAX_CONNECTIONS, openStore } from '../../src/store/store.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { silent } from '../support/database.ts';
@@ -13,7 +18,7 @@ import { IngestBed } from '../support/ingestBed.ts';
 import { buildIngestProgram } from '../support/ingestProcess.ts';
 import { needs } from '../support/needs.ts';
 import { event, events } from '../support/records.ts';
-import { passes } from '../support/waitFor.ts';
+import { passes, until, waitFor } from '../support/waitFor.ts';
 
 const QUEUES = 2;
 
@@ -76,6 +81,54 @@ needs('postgres', 'redis-server')('ingest', () => {
     await drained();
     expect(await storedSeqs(one)).toEqual(upTo(30));
     expect(bed.ingest.health().alive).toBe(true);
+  });
+
+  it('says that Postgres answers, and so renews the Lease, while transactions hold every connection of the pool', async () => {
+    let [taken, isFree] = [0, false];
+    const transactions = Array.from({ length: MAX_CONNECTIONS }, () =>
+      bed.store.transaction(async (runner) => {
+        taken += 1;
+        while (!isFree) await runner.run(command('SELECT pg_sleep(0.1)'));
+      }),
+    );
+    let [lease, renewals]: [KubeObject | undefined, number] = [undefined, 0];
+    const election = startElection({
+      kube: {
+        get: () => Promise.resolve(lease),
+        apply(_resource, object) {
+          renewals += 1;
+          const metadata = { ...object.metadata, uid: 'lease', resourceVersion: `${renewals}` };
+          lease = v.parse(KubeObjectSchema, { ...object, metadata });
+          return Promise.resolve(lease);
+        },
+      },
+      lease: { namespace: 'default', name: 'plegwatch' },
+      log: silent,
+      isFit: () => bed.ingest.health().database,
+      lead: (signal) => aborted(signal),
+    });
+    const pingAfter = (start: string) =>
+      waitFor('Postgres is asked', async () => {
+        const [asked] = await rows<{ at: string }>(
+          `SELECT query_start::text AS at FROM pg_stat_activity
+           WHERE datname = current_database() AND application_name = 'plegwatch controller (ping)' AND query_start > $1::timestamptz`,
+          [start],
+        );
+        return asked?.at;
+      });
+    try {
+      await until(() => taken === MAX_CONNECTIONS);
+      const [now] = await rows<{ at: string }>('SELECT clock_timestamp()::text AS at');
+      // The answer to the first question is known when the second is asked.
+      await pingAfter(await pingAfter(now?.at ?? ''));
+      const before = renewals;
+      expect(bed.ingest.health().database).toBe(true);
+      await until(() => renewals > before + 1);
+    } finally {
+      isFree = true;
+      await election.stop();
+      await Promise.all(transactions);
+    }
   });
 
   it('continues after Redis came back empty', async () => {

@@ -4,7 +4,8 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { MAINTENANCE_LOCK, maintain } from '../../src/store/maintain.ts';
+import { maintain } from '../../src/store/maintain.ts';
+import { MAINTENANCE_LOCK } from '../../src/store/statements.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';

@@ -13,7 +13,7 @@ import { PLEG_HISTORY } from '../../src/controller/nodes/plegHistory.ts';
 import { READY_HISTORY } from '../../src/controller/nodes/readyHistory.ts';
 import { NODES } from '../../src/kube/object.ts';
 import { CLUSTER } from '../support/batches.ts';
-import { silent } from '../support/database.ts';
+import { runText, silent } from '../support/database.ts';
 import { KubeBed } from '../support/kubeBed.ts';
 import { needs } from '../support/needs.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -115,11 +115,10 @@ needs(
       await waitFor('three rows are stored', async () => (await rows('node-e')).length === 3);
       const before = await rows('node-e');
       // What a backup from before the second change lacks, the Node's own row included.
-      await bed.store.run(
-        {
-          text: `DELETE FROM store.node_condition c USING store.node n
+      await runText(
+        bed.store,
+        `DELETE FROM store.node_condition c USING store.node n
              WHERE c.node_id = n.node_id AND n.name = $1 AND c.at > to_timestamp($2)`,
-        },
         ['node-e', MIDNIGHT / 1000 + 10],
       );
       await waitFor('the rows are stored again', async () => (await rows('node-e')).length === 3);
@@ -134,10 +133,11 @@ needs(
       await waitFor('the old row is stored', async () => (await rows('node-f')).length === 1);
       await ready('node-g', 'False', plegMessage('3m6s', '3m0s'), 0);
       await waitFor('the present row is stored', async () => (await rows('node-g')).length === 1);
-      await bed.store.run({
-        text: `WITH shorter AS (UPDATE store.setting SET value = '7' WHERE key = 'finding_retention_days')
+      await runText(
+        bed.store,
+        `WITH shorter AS (UPDATE store.setting SET value = '7' WHERE key = 'finding_retention_days')
              DELETE FROM store.node_condition c USING store.node n WHERE c.node_id = n.node_id AND n.name IN ('node-f', 'node-g')`,
-      });
+      );
       // Nodes are compared in the order in which they were recorded.
       await waitFor('the present row is stored again', async () => (await rows('node-g')).length === 1);
       expect(await rows('node-f')).toEqual([]);
@@ -172,7 +172,7 @@ needs(
     ];
     await waitFor('the end is stored', async () => (await notReady('node-h')).at(-1)?.lasted === 115);
     expect(await notReady('node-h')).toEqual(expected);
-    await bed.store.run({ text: 'DELETE FROM store.ready_change WHERE status = $1' }, ['True']);
+    await runText(bed.store, 'DELETE FROM store.ready_change WHERE status = $1', ['True']);
     await waitFor('the end is stored again', async () => (await notReady('node-h')).at(-1)?.lasted === 115);
     await stop();
     start(100);
@@ -213,7 +213,7 @@ needs(
     // All Nodes are compared in one statement.
     await waitFor('the row of the other Node is stored', async () => (await infos('node-k')).length === 1);
     expect(await infos('node-j')).toMatchObject([{ labels: { pool: 'general' }, present: true }]);
-    await bed.store.run({ text: 'DELETE FROM store.node_info' });
+    await runText(bed.store, 'DELETE FROM store.node_info');
     await waitFor('the row is stored again', async () => (await infos('node-j')).length === 1);
   });
 });
@@ -303,29 +303,25 @@ type NodeConditionRow = {
 };
 
 async function rows(node: string): Promise<NodeConditionRow[]> {
-  const { rows: found } = await bed.store.run<NodeConditionRow>(
-    {
-      text: `SELECT status, reason, message, pleg_seen_ago_ms AS seen, threshold_ms AS threshold,
+  return runText<NodeConditionRow>(
+    bed.store,
+    `SELECT status, reason, message, pleg_seen_ago_ms AS seen, threshold_ms AS threshold,
                     extract(epoch FROM at - to_timestamp($3))::int AS seconds
              FROM plegwatch.node_conditions WHERE cluster = $1 AND node = $2 ORDER BY at`,
-    },
     [CLUSTER, node, MIDNIGHT / 1000],
   );
-  return found;
 }
 
 type NotReadyRow = { causes: string[]; seconds: number; lasted: number | null };
 
 async function notReady(node: string): Promise<NotReadyRow[]> {
-  const { rows: found } = await bed.store.run<NotReadyRow>(
-    {
-      text: `SELECT causes, extract(epoch FROM from_at - to_timestamp($3))::int AS seconds,
+  return runText<NotReadyRow>(
+    bed.store,
+    `SELECT causes, extract(epoch FROM from_at - to_timestamp($3))::int AS seconds,
                     extract(epoch FROM to_at - from_at)::int AS lasted
              FROM plegwatch.not_ready_intervals WHERE cluster = $1 AND node = $2 ORDER BY from_at`,
-    },
     [CLUSTER, node, MIDNIGHT / 1000],
   );
-  return found;
 }
 
 type NodeInfoRow = {
@@ -336,12 +332,10 @@ type NodeInfoRow = {
 };
 
 async function infos(node: string): Promise<NodeInfoRow[]> {
-  const { rows: found } = await bed.store.run<NodeInfoRow>(
-    {
-      text: `SELECT labels, os_image, kernel_version, to_at IS NULL AS present
+  return runText<NodeInfoRow>(
+    bed.store,
+    `SELECT labels, os_image, kernel_version, to_at IS NULL AS present
              FROM plegwatch.node_info WHERE cluster = $1 AND node = $2 ORDER BY from_at`,
-    },
     [CLUSTER, node],
   );
-  return found;
 }

@@ -1,8 +1,8 @@
 /*
- * Events on Nodes, from a real Postgres to a real API server, with exactly the permission that the writer documents.
+ * Events on Nodes, from a real Postgres to a real API server, with exactly the rights that the writer declares.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { startEventWriter } from '../../src/controller/nodes/eventWriter.ts';
+import { EVENT_RIGHTS, startEventWriter } from '../../src/controller/nodes/eventWriter.ts';
 import { type NodeWatch, startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
 import { NODES } from '../../src/kube/object.ts';
 import { CLUSTER } from '../support/batches.ts';
@@ -23,8 +23,7 @@ needs(
   'postgres',
 )('Events on a Node', () => {
   beforeAll(async () => {
-    // Exactly the permission in the header of eventWriter.ts.
-    await bed.grant([{ apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] }]);
+    await bed.grant(EVENT_RIGHTS);
     nodes = startNodeWatch({ kube: bed.admin, log: silent });
   });
   afterEach(async () => {

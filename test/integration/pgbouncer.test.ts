@@ -11,7 +11,7 @@ import { migrate } from '../../src/store/migrate.ts';
 import { SCHEMA_VERSION } from '../../src/store/migrations.ts';
 import { openStore } from '../../src/store/store.ts';
 import { CLI } from '../support/build.ts';
-import { query, silent } from '../support/database.ts';
+import { query, runText, silent } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { LASTING_READER, System } from '../support/system.ts';
 import { passes, waitFor } from '../support/waitFor.ts';
@@ -111,8 +111,8 @@ needs(
   test('a statement and a transaction have their timeouts from the transaction', async () => {
     const store = await openStore({ databaseUrl: through('ctl'), databasePoolMode, log: silent });
     const text = "SELECT current_setting('statement_timeout') AS value";
-    expect((await store.run({ text })).rows).toEqual([{ value: '30s' }]);
-    expect((await store.transaction((runner) => runner.run({ text }))).rows).toEqual([{ value: '30s' }]);
+    expect(await runText(store, text)).toEqual([{ value: '30s' }]);
+    expect(await store.transaction((runner) => runText(runner, text))).toEqual([{ value: '30s' }]);
     await store.close();
   });
 

@@ -58,6 +58,7 @@ needs('redis-server')('the sweep of the queues', () => {
       report: async (key, repairs) => {
         for (const repair of repairs) repaired.push([key, repair]);
       },
+      now: () => performance.now(),
       signal,
     });
     return repaired.sort(([a], [b]) => a.localeCompare(b));

@@ -4,21 +4,23 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
+import { NODE_RIGHTS, startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
 import { runReport } from '../../src/controller/reports/command.ts';
+import { NODE_REPORT_RIGHTS } from '../../src/controller/reports/nodeReports.ts';
 import {
   type ReportPace,
   type ReportWriter,
   type ReportWriterOptions,
   startReportWriter,
 } from '../../src/controller/reports/writer.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
 import { type KubeObject, NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitTo } from '../support/committed.ts';
-import { silent } from '../support/database.ts';
+import { query, silent } from '../support/database.ts';
 import { KubeBed } from '../support/kubeBed.ts';
 import { needs } from '../support/needs.ts';
 import { conditionsOf, installPlegReports } from '../support/plegreports.ts';
@@ -41,6 +43,8 @@ const bed = new KubeBed();
 let controllerStore: Store;
 let counted: Record<string, number>;
 const running: { stop(): Promise<void> }[] = [];
+/** As the owner of the schema. */
+const sql = (text: string, ...values: unknown[]) => query(bed.postgres.url, text, values);
 
 needs(
   'kube-apiserver',
@@ -196,7 +200,7 @@ needs(
     await waitFor('the writer has looked at the Nodes', () => writer.health() === null);
     expect(counted['written']).toBeUndefined();
     const longAgo = "UPDATE store.report SET written_at = written_at - interval '1 hour' WHERE node_id = $1";
-    await bed.store.run({ text: longAgo }, [id]);
+    await sql(longAgo, id);
     await reportOf('burst', ({ status }) => status.mode === 'Fallback');
     await dequeued(id);
     await waitFor('one write is counted', () => counted['written'] === 1);
@@ -262,10 +266,8 @@ needs(
     await dequeued(changed);
     for (const name of others) await reportOf(name, ({ status }) => status.mode === 'Unknown');
     for (const program of running.splice(0)) await program.stop();
-    const { rows } = await bed.store.run<{ id: number }>({
-      text: "SELECT node_id AS id FROM store.node WHERE starts_with(name, 'starts-')",
-    });
-    await bed.evidence.old(rows.map(({ id }) => id));
+    const rows = await sql("SELECT node_id AS id FROM store.node WHERE starts_with(name, 'starts-')");
+    await bed.evidence.old(rows.map(({ id }) => Number(id)));
     for (const name of others) await bed.evidence.seen(name);
     await bed.evidence.state(changed, { mode: 'Fallback', modeReason: 'StreamBroke' });
     await bed.evidence.due(changed);
@@ -296,7 +298,7 @@ needs(
     const statements: { readonly text: string; readonly values: readonly unknown[] }[] = [];
     const counting: Store = {
       ...controllerStore,
-      run: (statement, values = []) => {
+      run(statement, values = []) {
         statements.push({ text: statement.text, values });
         return controllerStore.run(statement, values);
       },
@@ -372,9 +374,9 @@ needs(
     const state = nodeState({ mode: 'Generic' });
     await commitTo(bed.store, clusterId, [cutEarlier(1, [state, missedFinding()])]);
     // It was stored as soon as it was sealed.
-    await bed.store.run(
-      { text: 'UPDATE store.epoch SET delay_us = 0, last_seen = last_batch_at WHERE epoch = $1' },
-      [before.epoch],
+    await sql(
+      'UPDATE store.epoch SET delay_us = 0, last_seen = last_batch_at WHERE epoch = $1',
+      before.epoch,
     );
     const first = await bed.admin.apply(NODES, nodeObject('replaced'));
     start();
@@ -393,18 +395,18 @@ needs(
 
     // What the earlier machine had sent before it went away, then the agent of the new one.
     await commitTo(bed.store, clusterId, [cutEarlier(3, [missedFinding()])]);
-    expect((await nodeRows('replaced')).rows).toMatchObject([
+    expect(await nodeRows('replaced')).toMatchObject([
       { first_seen: null, last_seen: null, mode: 'Unknown' },
     ]);
     const after = agentIncarnation('replaced', 2, 1_000);
     await commitTo(bed.store, clusterId, [after.batch(1, [nodeState({ mode: 'Evented' }), missedFinding()])]);
     const { status } = await reportOf('replaced', (report) => report.status.mode === 'Evented');
     expect(status.missed).toMatchObject({ total: 1, last24h: 1 });
-    const history = await bed.store.run({
-      text: `SELECT node_uid, (SELECT count(*)::int4 FROM plegwatch.findings f WHERE f.epoch = e.epoch) AS findings
+    const history = await sql(
+      `SELECT node_uid, (SELECT count(*)::int4 FROM plegwatch.findings f WHERE f.epoch = e.epoch) AS findings
                FROM plegwatch.epochs e WHERE node = 'replaced' ORDER BY started_at`,
-    });
-    expect(history.rows).toEqual([
+    );
+    expect(history).toEqual([
       { node_uid: first.metadata.uid, findings: 2 },
       { node_uid: second.metadata.uid, findings: 1 },
     ]);
@@ -471,7 +473,7 @@ needs(
       const reason = status.conditions?.find(({ type }) => type === 'AgentReporting');
       expect(reason).toMatchObject({ reason: 'NeverSeen' });
     }
-    const { rows } = await nodeRows('bare-a');
+    const rows = await nodeRows('bare-a');
     expect(rows).toEqual([
       {
         first_seen: null,
@@ -488,13 +490,11 @@ needs(
 
   test('a Node of the cluster no longer counts as one that only agents name', async () => {
     const id = await storeNode('named-first', 0);
-    await bed.store.run({ text: 'UPDATE store.node SET claimed_at = now() WHERE node_id = $1' }, [id]);
+    await sql('UPDATE store.node SET claimed_at = now() WHERE node_id = $1', id);
     await bed.admin.apply(NODES, nodeObject('named-first'));
     start();
     await dequeued(id);
-    const { rows } = await bed.store.run({ text: 'SELECT claimed_at FROM store.node WHERE node_id = $1' }, [
-      id,
-    ]);
+    const rows = await sql('SELECT claimed_at FROM store.node WHERE node_id = $1', id);
     expect(rows).toEqual([{ claimed_at: null }]);
   });
 
@@ -547,14 +547,11 @@ needs(
     for (const name of ['passes', 'passes-while-stopped'])
       await reportOf(name, ({ status }) => status.mode === 'Unknown');
     await bed.admin.delete(NODES, 'passes');
-    await waitFor('its row is deleted', async () => (await nodeRows('passes')).rows.length === 0);
+    await waitFor('its row is deleted', async () => (await nodeRows('passes')).length === 0);
     await former.stop();
     await bed.admin.delete(NODES, 'passes-while-stopped');
     start();
-    await waitFor(
-      'its row is deleted',
-      async () => (await nodeRows('passes-while-stopped')).rows.length === 0,
-    );
+    await waitFor('its row is deleted', async () => (await nodeRows('passes-while-stopped')).length === 0);
     for (const name of ['passes', 'passes-while-stopped'])
       await waitFor(
         'its report is deleted',
@@ -582,11 +579,11 @@ needs(
   test('a Node whose agent starts soon gets one report, not one before that says that there is no agent', async () => {
     await bed.admin.apply(NODES, nodeObject('starts'));
     start({ firstAgentMs: 3_600_000 });
-    await waitFor('the node is stored', async () => (await nodeRows('starts')).rows.length === 1);
+    await waitFor('the node is stored', async () => (await nodeRows('starts')).length === 1);
     await bed.evidence.seen('starts');
     const report = await reportOf('starts', () => true);
     expect(conditionsOf(report).get('AgentReporting')).toBe('True');
-    expect((await nodeRows('starts')).rows[0]).toMatchObject({
+    expect((await nodeRows('starts'))[0]).toMatchObject({
       last_seen: expect.any(Date),
       first_seen: expect.any(Date),
     });
@@ -612,6 +609,44 @@ needs(
     await waitFor('the writer is ready', () => writer.health() === null);
   });
 
+  test('an outage of Postgres does not make it list all reports again, and it does afterwards what changed meanwhile', async () => {
+    let isAway = true;
+    let refusals = 0;
+    let lists = 0;
+    const refuse = () => {
+      refusals += 1;
+      return Promise.reject(new Error('Connection terminated'));
+    };
+    const store: ReportWriterOptions['store'] = {
+      ensureCluster: controllerStore.ensureCluster,
+      query: (build) => (isAway ? refuse() : controllerStore.query(build)),
+      run: (statement, values) => (isAway ? refuse() : controllerStore.run(statement, values)),
+    };
+    const kube: KubeClient = {
+      ...bed.controller,
+      list(resource, ...options) {
+        if (resource === PLEG_REPORTS) lists += 1;
+        return bed.controller.list(resource, ...options);
+      },
+    };
+    const someRefusals = (): Promise<unknown> => {
+      const before = refusals;
+      return waitFor('some passes fail', () => refusals > before + 4);
+    };
+    await bed.admin.apply(NODES, nodeObject('outlasts'));
+    start({ listMs: 3_600_000 }, [], { store, kube });
+    await someRefusals();
+    isAway = false;
+    await reportOf('outlasts', () => true);
+    isAway = true;
+    await bed.admin.delete(NODES, 'outlasts');
+    await someRefusals();
+    isAway = false;
+    await waitFor('its row is deleted', async () => (await nodeRows('outlasts')).length === 0);
+    expect(await bed.admin.get(PLEG_REPORTS, 'outlasts')).toBeUndefined();
+    expect(lists).toBe(1);
+  });
+
   test('names verb and resource of a missing permission', async () => {
     await bed.revoke();
     const writer = start();
@@ -627,15 +662,14 @@ needs(
 
 /** How many reports of Nodes with this prefix were written lately, but before that of node `id`. */
 async function writtenBefore(id: number, prefix: string): Promise<number> {
-  const { rows } = await bed.store.run<{ n: number }>(
-    {
-      text: `SELECT count(*)::int4 AS n FROM store.report r JOIN store.node n USING (node_id)
-             WHERE starts_with(n.name, $2) AND r.written_at > now() - interval '4 hours'
-               AND r.written_at < (SELECT c.written_at FROM store.report c WHERE c.node_id = $1)`,
-    },
-    [id, prefix],
+  const [row] = await sql(
+    `SELECT count(*)::int4 AS n FROM store.report r JOIN store.node n USING (node_id)
+     WHERE starts_with(n.name, $2) AND r.written_at > now() - interval '4 hours'
+       AND r.written_at < (SELECT c.written_at FROM store.report c WHERE c.node_id = $1)`,
+    id,
+    prefix,
   );
-  return rows[0]?.n ?? 0;
+  return Number(row?.['n']);
 }
 
 interface ReportObject extends KubeObject {
@@ -714,11 +748,9 @@ const comparable = (list: { readonly items: readonly ReportObject[] }) =>
   });
 
 const nodeRows = (name: string) =>
-  bed.store.run(
-    {
-      text: 'SELECT first_seen, last_seen, mode, stream_state, mode_reason FROM plegwatch.nodes WHERE node = $1',
-    },
-    [name],
+  sql(
+    'SELECT first_seen, last_seen, mode, stream_state, mode_reason FROM plegwatch.nodes WHERE node = $1',
+    name,
   );
 
 /** Waits until the queue row is removed. */
@@ -729,21 +761,11 @@ async function dequeued(id: number): Promise<void> {
 const nodeObject = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
 
 async function controllerUrl(): Promise<string> {
-  await bed.store.run({ text: "CREATE ROLE controller LOGIN PASSWORD 'controller'" });
-  await bed.store.run({ text: "SELECT store.grant_controller('controller')" });
+  await sql("CREATE ROLE controller LOGIN PASSWORD 'controller'");
+  await sql("SELECT store.grant_controller('controller')");
   const url = new URL(bed.postgres.url);
   url.username = url.password = 'controller';
   return url.href;
 }
 
-/** Exactly the permissions in the header of writer.ts. */
-const grant = () =>
-  bed.grant([
-    { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch'] },
-    {
-      apiGroups: ['plegwatch.dev'],
-      resources: ['plegreports'],
-      verbs: ['get', 'list', 'create', 'patch', 'delete'],
-    },
-    { apiGroups: ['plegwatch.dev'], resources: ['plegreports/status'], verbs: ['patch'] },
-  ]);
+const grant = () => bed.grant([...NODE_RIGHTS, ...NODE_REPORT_RIGHTS]);

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { plegwatch } from '../support/commandLine.ts';
-import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { query, runText, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';
 
@@ -34,8 +34,9 @@ needs('postgres')('plegwatch report', () => {
     const silentNode = await west.node('silent');
     await west.silentFor(silentNode, 600);
     const hostile = await west.node('hostile');
-    await store.run(
-      { text: `UPDATE store.node_state SET stream_reason = $2, stream_error = 'no' WHERE node_id = $1` },
+    await runText(
+      store,
+      `UPDATE store.node_state SET stream_reason = $2, stream_error = 'no' WHERE node_id = $1`,
       [hostile, FORMULA],
     );
   });

@@ -1,8 +1,10 @@
 /*
  * The queue of due reports on a real Postgres: what is written first when more is due than the budget allows.
  */
+import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ReportQueue } from '../../src/controller/reports/queue.ts';
+import { report, reportQueue } from '../../src/store/schema/tables.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -96,16 +98,17 @@ async function written(
   const { mode = is.mode ?? 'Unknown', stream = 'Active' } = said;
   await evidence.state(id, is);
   await evidence.reported(id, 'Reporting');
-  await store.run({ text: 'UPDATE store.report SET mode = $2, stream_state = $3 WHERE node_id = $1' }, [
-    id,
-    mode,
-    mode === null ? null : stream,
-  ]);
+  await store.query((db) =>
+    db
+      .update(report)
+      .set({ mode, stream_state: mode === null ? null : stream })
+      .where(eq(report.node_id, id)),
+  );
   return id;
 }
 
 /** A node with a report of which only the figures are old. */
 async function figures(name: string): Promise<void> {
   const id = await written(name);
-  await store.run({ text: 'UPDATE store.report_queue SET urgent = false WHERE node_id = $1' }, [id]);
+  await store.query((db) => db.update(reportQueue).set({ urgent: false }).where(eq(reportQueue.node_id, id)));
 }

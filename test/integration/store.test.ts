@@ -20,7 +20,7 @@ import { defaultMigrationsDir, readMigrations, SCHEMA_VERSION } from '../../src/
 import { openStore } from '../../src/store/store.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
-import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { query, runText, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { passes, waitFor } from '../support/waitFor.ts';
 
@@ -311,13 +311,10 @@ needs('postgres')('the store', () => {
     const store = await openStore({ databaseUrl: controller, log: silent });
     expect(await store.ensureCluster('another')).toBeGreaterThan(0);
     expect(
-      (await store.run({ text: "SELECT store.make_partition('container_event', current_date - 5) AS made" }))
-        .rows,
+      await runText(store, "SELECT store.make_partition('container_event', current_date - 5) AS made"),
     ).toEqual([{ made: true }]);
-    await expect(store.run({ text: 'DELETE FROM store.container_event' })).rejects.toThrow(
-      'permission denied',
-    );
-    await expect(store.run({ text: 'DROP TABLE store.container_event' })).rejects.toThrow('must be owner');
+    await expect(runText(store, 'DELETE FROM store.container_event')).rejects.toThrow('permission denied');
+    await expect(runText(store, 'DROP TABLE store.container_event')).rejects.toThrow('must be owner');
     await store.close();
     for (const view of Object.keys(VIEWS)) await query(reader, `SELECT * FROM plegwatch.${view} LIMIT 1`);
     await expect(query(reader, 'SELECT store.make_partitions(1)')).rejects.toThrow('permission denied');
@@ -340,13 +337,13 @@ needs('postgres')('the store', () => {
     const databaseUrl = await server.database();
     const store = await openStore({ databaseUrl, log: silent, databaseMaxConnections: 1 });
     const broken = store.transaction(async (runner) => {
-      const { rows } = await runner.run<{ pid: number }>({ text: 'SELECT pg_backend_pid() AS pid' });
+      const rows = await runText<{ pid: number }>(runner, 'SELECT pg_backend_pid() AS pid');
       await query(server.part.url, 'SELECT pg_terminate_backend($1)', [rows[0]?.pid]);
       await passes(async () => {
         const there = 'SELECT FROM pg_stat_activity WHERE pid = $1';
         expect(await query(server.part.url, there, [rows[0]?.pid])).toEqual([]);
       });
-      await runner.run({ text: 'SELECT 1' });
+      await runText(runner, 'SELECT 1');
     });
     const error = await broken.catch((e: unknown) => e);
     expect(databaseErrorKind(error)).toBe('outage');

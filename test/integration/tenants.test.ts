@@ -2,8 +2,11 @@
  * Two clusters on one database, each with a role for its controller and one for its readers. What is checked is enumerated from the
  * catalog of Postgres, so that a new table, view or function is checked too.
  */
+import type { Query } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SqlRunner, SqlStatement, Store } from '../../src/store/store.ts';
+import type { SqlRunner } from '../../src/store/runner.ts';
+import { command, type Statement } from '../../src/store/statement.ts';
+import type { Store } from '../../src/store/store.ts';
 import { openStore } from '../../src/store/store.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitTo } from '../support/committed.ts';
@@ -31,7 +34,6 @@ const CALLS: Readonly<Record<string, string>> = {
 const OF_OTHER_PARTS = [
   `INSERT INTO store.rejected (cluster_id, hash, at, last_at, queue, reason, error, claimed_node, bytes, head)
    SELECT cluster_id, 'x', now(), now(), 0, 'not_a_batch', '', '', 1, 'x' FROM store.cluster`,
-  'INSERT INTO store.report_writer SELECT cluster_id, gen_random_uuid(), false, now() FROM store.cluster',
   'INSERT INTO store.leader SELECT cluster_id, 1 FROM store.cluster',
   'INSERT INTO store.report (node_id, cluster_id) SELECT node_id, cluster_id FROM store.node',
   `INSERT INTO store.report_condition (node_id, cluster_id, type, status, reason, message, since)
@@ -50,6 +52,9 @@ const RELATIONS = `
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname IN ('store', 'plegwatch') AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition ORDER BY 1`;
 
+/** What the query builder makes. */
+const isQuery = (built: object): built is { toSQL(): Query } => 'toSQL' in built;
+
 interface Relation extends Record<string, unknown> {
   readonly name: string;
   readonly short: string;
@@ -65,7 +70,7 @@ needs('postgres')('two clusters on one database', () => {
   let relations: Relation[];
   const url = { controllerOne: '', controllerTwo: '', readerOne: '', readerTwo: '', readerAll: '' };
   /** The statements of the first cluster's controller, with their values. */
-  const ran: { statement: SqlStatement; values: readonly unknown[] }[] = [];
+  const ran: { statement: Statement<never>; values: readonly unknown[] }[] = [];
   let clusterOne: number;
 
   beforeAll(async () => {
@@ -99,20 +104,22 @@ needs('postgres')('two clusters on one database', () => {
   afterAll(() => server?.stop());
 
   function recording(store: Store): Store {
-    const run: SqlRunner['run'] = (statement, values) => store.run(statement, values);
-    return {
-      ...store,
-      run,
-      transaction: (work) =>
-        store.transaction((runner) =>
-          work({
-            run(statement, values = []) {
-              ran.push({ statement, values });
-              return runner.run(statement, values);
-            },
-          }),
-        ),
-    };
+    const recorded = (runner: SqlRunner): SqlRunner => ({
+      run<R>(statement: Statement<R>, values: readonly unknown[] = []) {
+        ran.push({ statement: command(statement.text), values });
+        return runner.run(statement, values);
+      },
+      query: (build) =>
+        runner.query((db) => {
+          const built = build(db);
+          if (isQuery(built)) {
+            const { sql, params } = built.toSQL();
+            ran.push({ statement: command(sql), values: params });
+          }
+          return built;
+        }),
+    });
+    return { ...store, transaction: (work) => store.transaction((runner) => work(recorded(runner))) };
   }
 
   const counted = async (as: string, what: string) =>

@@ -17,7 +17,7 @@ import { type DatabaseSettings, SSL_MODES } from '../../src/store/databaseAccess
 import { migrate } from '../../src/store/migrate.ts';
 import { openStore } from '../../src/store/store.ts';
 import { type CertificateFiles, TestCa } from '../support/certificates.ts';
-import { query, silent } from '../support/database.ts';
+import { query, runText, silent } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -195,7 +195,7 @@ needs('postgres')('Postgres over TLS', () => {
   async function outcome(settings: DatabaseSettings): Promise<unknown> {
     try {
       const store = await openStore({ ...settings, log: silent });
-      const { rows } = await store.run<{ ssl: boolean }>({ text: isEncrypted });
+      const rows = await runText<{ ssl: boolean }>(store, isEncrypted);
       await store.close();
       return rows[0]?.ssl === true ? 'TLS' : 'no TLS';
     } catch (error) {

@@ -13,6 +13,7 @@ import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts
 import { where } from '../../devtools/localServices/where.ts';
 import { MAX_INT4 } from '../../src/protocol/record.ts';
 import { withClient } from '../../src/store/connection.ts';
+import { command } from '../../src/store/statement.ts';
 import type {
   ErrorAnswer,
   FindingAnswer,
@@ -431,6 +432,14 @@ needs(
     expect([code, stderr]).toEqual([1, expect.stringMatching(/\[UI_UNPROTECTED\]/)]);
   });
 
+  test('whoever asks for the fleet at the same time as others gets the same answer, and later a newer one', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => answer<FleetAnswer>('fleet')));
+    const [now, ...others] = new Set(answers.map((each) => each.now));
+    expect(others).toEqual([]);
+    expect(await codeOf('fleet', stranger)).toEqual([403, 'FORBIDDEN']);
+    await waitFor('a newer answer', async () => (await answer<FleetAnswer>('fleet')).now !== now);
+  });
+
   test('an event says how its container ended, if it knows', async () => {
     const node = agentIncarnation('node-exits', 1, 120_000);
     const exits = [{ code: 137, reason: 'OOMKilled' }, { code: null, reason: 'Error' }, undefined] as const;
@@ -458,11 +467,11 @@ needs(
   });
 
   test('however much is asked for, nobody is told that Postgres does not answer', async () => {
-    await withClient({ databaseUrl }, 'test', async (client) => {
+    await withClient({ databaseUrl }, 'test', async (sql) => {
       // Whoever reads a node waits for this one.
-      await client.query('BEGIN; LOCK TABLE store.node IN ACCESS EXCLUSIVE MODE');
+      await sql.run(command('BEGIN; LOCK TABLE store.node IN ACCESS EXCLUSIVE MODE'));
       const codes = await Promise.all(Array.from({ length: 6 }, () => codeOf('search?q=node-a')));
-      // Three were stopped after 15 s, and the others waited for as long.
+      // Four were stopped after 15 s, and the others waited for as long.
       expect(codes.map(([status]) => status)).toEqual(Array(6).fill(503));
       expect(codes.map(([, code]) => code)).not.toContain('DATABASE_AWAY');
     });

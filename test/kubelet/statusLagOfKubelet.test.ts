@@ -12,7 +12,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import type { LocalKubelet } from '../../devtools/localServices/kubelet.ts';
 import type { CriProxy } from '../../devtools/simulator/proxy.ts';
-import { waitAfter } from '../../src/controller/statusLag/podPoller.ts';
+import { waitAfter } from '../../src/controller/statusLag/watchLimits.ts';
 import type { ContainerEventResponse } from '../../src/cri/runtime.ts';
 import { podsOf } from '../../src/kube/object.ts';
 import { needs } from '../support/needs.ts';

@@ -43,7 +43,7 @@ export async function commitTo(
     const decoded = await decodeBatch(await encodeBatch(batch));
     if (!decoded.ok) throw new Error(decoded.error);
     const outcome = await commitBatch(context, decoded.value);
-    if (outcome.kind !== 'committed') throw new Error(outcome.error);
+    if (outcome.is !== 'committed') throw new Error(outcome.error);
   }
 }
 
@@ -51,6 +51,7 @@ export async function commitTo(
 export async function createCommitter(
   store: Store,
   transactions: Pick<Store, 'transaction'> = store,
+  now: () => number = () => performance.now(),
 ): Promise<(batches: readonly Batch[]) => Promise<string[]>> {
   const settings = await store.readSettings();
   const committer = new BatchCommitter({
@@ -59,6 +60,7 @@ export async function createCommitter(
     settings: () => settings,
     partitions: createPartitionCache(),
     connections: 4,
+    now,
     log: { warn: () => undefined, error: () => undefined },
   });
   return async (batches) => {
@@ -72,6 +74,6 @@ export async function createCommitter(
         });
       }),
     );
-    return outcomes.map((each) => (each.status === 'fulfilled' ? each.value.kind : 'failed'));
+    return outcomes.map((each) => (each.status === 'fulfilled' ? each.value.is : 'failed'));
   };
 }

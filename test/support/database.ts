@@ -7,6 +7,8 @@ import { Client } from 'pg';
 import { pino } from 'pino';
 import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { migrate } from '../../src/store/migrate.ts';
+import type { SqlRunner } from '../../src/store/runner.ts';
+import { statement } from '../../src/store/statement.ts';
 
 export const silent = pino({ level: 'silent' });
 
@@ -79,4 +81,13 @@ function withUser(databaseUrl: string, user: string, password: string, database?
   url.password = password;
   if (database !== undefined) url.pathname = `/${database}`;
   return url.href;
+}
+
+/** Runs a statement on a connection of a store; its rows are not checked. */
+export async function runText<R extends Record<string, unknown>>(
+  sql: Pick<SqlRunner, 'run'>,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<R[]> {
+  return (await sql.run(statement(text, { fields: {}, read: (row) => row as R }), values)).rows;
 }

@@ -4,8 +4,8 @@
 import { buildStatus } from '../../src/controller/reports/build.ts';
 import type { EvidenceRow, NodeStateRow } from '../../src/controller/reports/evidence.ts';
 
-export const NOW = new Date('2026-11-20T12:00:00.250Z');
-export const ago = (seconds: number) => new Date(NOW.getTime() - seconds * 1000);
+const NOW = '2026-11-20T12:00:00.250Z';
+export const ago = (seconds: number) => new Date(Date.parse(NOW) - seconds * 1000).toISOString();
 export const DAY = 86_400;
 
 export const state: NodeStateRow = {

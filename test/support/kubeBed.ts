@@ -9,6 +9,7 @@ import { run } from '../../devtools/localServices/process.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import type { Resource } from '../../src/kube/object.ts';
+import type { KubeRight } from '../../src/kube/rights.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { CLUSTER } from './batches.ts';
@@ -20,12 +21,6 @@ const ROLES: Resource = { group: 'rbac.authorization.k8s.io', version: 'v1', plu
 const BINDINGS: Resource = { ...ROLES, plural: 'clusterrolebindings' };
 /** The group of the controller's user, and the name of what it is granted. */
 const GROUP = 'plegwatch';
-
-interface Rule {
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly verbs: readonly string[];
-}
 
 interface Services {
   readonly server: LocalApiServer;
@@ -94,7 +89,12 @@ export class KubeBed {
   }
 
   /** Lets the controller do this, and nothing else. */
-  async grant(rules: readonly Rule[]): Promise<void> {
+  async grant(rights: readonly KubeRight[]): Promise<void> {
+    const rules = rights.map(({ verb, resource: { group, plural }, subresource }) => ({
+      apiGroups: [group],
+      resources: [subresource === undefined ? plural : `${plural}/${subresource}`],
+      verbs: [verb],
+    }));
     const api = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: GROUP } };
     await this.admin.apply(ROLES, { ...api, kind: 'ClusterRole', rules });
     await this.admin.apply(BINDINGS, {

@@ -1,8 +1,10 @@
 /*
  * Writes the evidence of a node straight into the store, as ingest would, for tests of its readers.
  */
+
 import { randomUUID } from 'node:crypto';
 import type { Store } from '../../src/store/store.ts';
+import { runText } from './database.ts';
 
 export interface SeedState {
   readonly stream?: string;
@@ -21,13 +23,13 @@ export class EvidenceFixture {
   }
 
   async #one<T>(text: string, values: readonly unknown[] = []): Promise<T> {
-    const { rows } = await this.#store.run<{ one: T }>({ text }, values);
+    const rows = await runText<{ one: T }>(this.#store, text, values);
     if (rows[0] === undefined) throw new Error(`no row from: ${text}`);
     return rows[0].one;
   }
 
   async #do(text: string, values: readonly unknown[]): Promise<void> {
-    await this.#store.run({ text }, values);
+    await runText(this.#store, text, values);
   }
 
   /** Adds a node with an epoch, a context and a state, first seen `ageS` seconds ago. Returns its id. */

@@ -28,29 +28,34 @@ export const MUTANTS: readonly BuildMutant[] = [
     seeds: ANY,
     edits: [
       edit(
-        'controller/ingest/commitGroup.ts',
-        'return commitIn(runner, context, batches, made);',
-        `return commitIn(runner, context, batches, made).then(async (done) => {
-           for (const [i, each] of done.entries()) {
-             if (each.kind === 'committed') await publishReply(context, batches[i].envelope, each);
-           }
-           return done;
-         });`,
-      ),
-      edit(
-        'controller/ingest/commitGroup.ts',
-        "import lockNodes from './sql/lockNodes.sql';",
-        "import lockNodes from './sql/lockNodes.sql';\nimport { publishReply } from './replies.ts';",
+        'controller/ingest/commitBatch.ts',
+        '{ clusterId, settings, partitions, watches }: CommitContext,',
+        'context: CommitContext,',
       ),
       edit(
         'controller/ingest/commitBatch.ts',
-        "if (outcome.kind !== 'committed') throw new NotCommitted(outcome);",
-        "if (outcome.kind !== 'committed') throw new NotCommitted(outcome);\nawait publishReply(context, envelope, outcome);",
+        '  for (const { scope, envelope, locked, records } of batches) {\n    const times',
+        `  const { clusterId, settings, partitions, watches } = context;
+  for (const { scope, envelope, locked, records } of batches) {
+    const times`,
       ),
       edit(
         'controller/ingest/commitBatch.ts',
-        "import { advanceEpoch } from './epochAdvance.ts';",
-        "import { advanceEpoch } from './epochAdvance.ts';\nimport { publishReply } from './replies.ts';",
+        'return batches.map((batch, i) => {\n    const reply',
+        'const done = batches.map((batch, i) => {\n    const reply',
+      ),
+      edit(
+        'controller/ingest/commitBatch.ts',
+        '    return committedBatch(batch, reply);\n  });',
+        `    return committedBatch(batch, reply);
+  });
+  for (const [i, each] of done.entries()) await publishReply(context, batches[i].envelope, each);
+  return done;`,
+      ),
+      edit(
+        'controller/ingest/commitBatch.ts',
+        "import { mayResolve, resolveAcrossEpochs } from './crossEpochResolution.ts';",
+        "import { mayResolve, resolveAcrossEpochs } from './crossEpochResolution.ts';\nimport { publishReply } from './replies.ts';",
       ),
       edit('controller/ingest/jobHandler.ts', '  await publishReply(options, envelope, outcome);\n}', '}'),
     ],
@@ -61,10 +66,10 @@ export const MUTANTS: readonly BuildMutant[] = [
     edits: [
       edit(
         'controller/ingest/epochAdvance.ts',
-        'return advances.map(({ scope }) => {',
-        'return advances.map(({ scope, envelope }) => {',
+        'return advances.map(({ scope }, i) => {',
+        'return advances.map(({ scope, envelope }, i) => {',
       ),
-      edit('controller/ingest/epochAdvance.ts', 'ackedSeq: row.acked_seq }', 'ackedSeq: envelope.last }'),
+      edit('controller/ingest/epochAdvance.ts', 'ackedSeq: reply.acked_seq,', 'ackedSeq: envelope.last,'),
     ],
   },
   {
@@ -73,15 +78,15 @@ export const MUTANTS: readonly BuildMutant[] = [
     edits: [
       edit(
         'controller/ingest/epoch.ts',
-        "{ kind: 'locked', ...row, added }",
-        "{ kind: 'locked', ...row, fresh: last < first ? [] : [{ from: first, to: last }], added }",
+        'fresh: seqsIn(fresh), added }',
+        'fresh: last < first ? [] : [{ from: first, to: last }], added }',
       ),
       edit(
         'controller/ingest/epoch.ts',
-        "known[place - 1] = { kind: 'locked', ...row, ...plain };",
+        "known[place - 1] = { is: 'locked', ...row, fresh: seqsIn(fresh), earlier: [], added: false };",
         `const { first, last } = batches[place - 1].envelope;
-         const fresh = last < first ? [] : [{ from: first, to: last }];
-         known[place - 1] = { kind: 'locked', ...row, ...plain, fresh };`,
+         const all = last < first ? [] : [{ from: first, to: last }];
+         known[place - 1] = { is: 'locked', ...row, fresh: all, earlier: [], added: false };`,
       ),
     ],
   },
@@ -98,7 +103,7 @@ export const MUTANTS: readonly BuildMutant[] = [
     seeds: ANY,
     edits: [
       edit(
-        'agent/observe/downtimeGaps.ts',
+        'agent/observe/gaps.ts',
         'if (lastObserved !== null) {',
         'if (lastObserved !== null && quarantined != null) {',
       ),

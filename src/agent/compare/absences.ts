@@ -71,13 +71,8 @@ export class Absences {
       expectations.endNotShown(container, { to: end, evidence: 'no longer listed' });
     }
     if (deleted === null || !stages.ran) return;
-    expectations.prove(container, STOPPED, {
-      ...expectations.lowerBound(container, STOPPED),
-      by: DELETED,
-      to: deleted,
-      cause: 'sequence',
-      evidence: 'DELETED received',
-    });
+    const evidence = 'DELETED received';
+    expectations.prove(container, STOPPED, { by: DELETED, to: deleted, cause: 'sequence', evidence });
   }
 
   #proveGone(container: TrackedContainer): void {
@@ -90,13 +85,9 @@ export class Absences {
     const created = lists.lowerBound(CREATED) ?? Number.NEGATIVE_INFINITY;
     // Nobody knows how a sandbox that never came up is removed.
     const doubtful = isSandbox && !stages.ran;
-    expectations.prove(container, DELETED, {
-      from: bound.from === null || doubtful ? null : mono(Math.max(bound.from - lead, created)),
-      byWallClock: bound.byWallClock,
-      by: null,
-      to: lists.absence.end,
-      cause: 'unannounced_by_list',
-      evidence: 'no longer listed',
-    });
+    const from = bound.from === null || doubtful ? null : mono(Math.max(bound.from - lead, created));
+    const { end: to } = lists.absence;
+    const showing = { by: null, to, cause: 'unannounced_by_list', evidence: 'no longer listed' } as const;
+    expectations.prove(container, DELETED, showing, { ...bound, from });
   }
 }

@@ -36,7 +36,6 @@ export interface ComparisonCounters {
   readonly unobservable: number;
   /** Covered time in microseconds. */
   readonly covered: number;
-  /** How often an id was not tracked because there were too many. */
   readonly untracked: number;
   /** Overdue starts and stops that were not reported because of the rate limit. */
   readonly overdueSuppressed: number;
@@ -138,7 +137,7 @@ export class Comparison {
     const { containers, coverage, emitter, expectations, times } = this.#parts;
     emitter.reach(now);
     const stepped = times.tick(now, wallMicros);
-    emitter.settleUnsure(stepped);
+    emitter.releaseUnsure(stepped);
     if (stepped) expectations.clockStepped();
     // While ids are left out nobody can say that everything was watched.
     coverage.tick(now, !containers.isLeavingOut);
@@ -155,12 +154,10 @@ export class Comparison {
     return session.armed === null ? 'Arming' : 'Active';
   }
 
-  /** Null unless the stream is starved. */
   get starved(): StarvedStream | null {
     return this.#parts.starvation.present;
   }
 
-  /** The present session; null where there is none. */
   session(): OpenSession | null {
     return this.#parts.coverage.session;
   }
@@ -180,7 +177,6 @@ export class Comparison {
     this.#events.received(event);
   }
 
-  /** The answer to a status query. */
   answered(answer: StatusAnswer): void {
     this.#events.answered(answer);
     if (answer.found) this.#relisting.statusReceived(answer.id);

@@ -10,7 +10,7 @@ import {
   times,
 } from '../../../test/engine/timeline.ts';
 import { EVENT_TYPES } from '../../protocol/record.ts';
-import { exitOf } from './containerExit.ts';
+import { exitOf } from './events.ts';
 
 const ended = (exitCode: number, reason: string) =>
   exitOf({ createdNs: 1n, startedNs: 2n, finishedNs: 3n, exitCode, reason });

@@ -37,9 +37,10 @@ export class Contradictions {
       emitter.emit(container.identity, eventFinding(judgement, container, stage, received, NO_TIMES));
       // The same event came again since, and nothing contradicts that one yet.
       if (event.again) continue;
-      expectations.unannounce(container, stage, { received, findingId: judgement.findingId });
-      if (shown !== null) stages.goBackTo(shown);
-      stages.retractRun(lists.shown === 'running' || times.proveRun);
+      expectations.retractEvent(container, stage, { received, findingId: judgement.findingId });
+      if (shown !== null) stages.reached = shown;
+      // Only a list or a status can still prove it.
+      stages.ran = lists.shown === 'running' || times.proveRun;
     }
   }
 
@@ -58,15 +59,10 @@ export class Contradictions {
     emitter.emit(container.identity, plainFinding(judgement, container.identity));
     container.regress();
     for (const stage of [STARTED, STOPPED] as const) {
-      const standing = container.stages.standing(stage);
-      if (standing.is === 'announced') {
-        // Were that event spurious, the next one would not be due either.
-        expectations.settle(container, stage, { ...standing, waived: true });
-        continue;
-      }
-      expectations.retract(container, stage, 'state_went_back');
+      const came = container.stages.standing(stage).is === 'announced';
+      if (!came) expectations.retractProof(container, stage, 'state_went_back');
       expectations.waive(container, stage);
     }
-    container.stages.goBackTo(STARTED);
+    container.stages.reached = STARTED;
   }
 }

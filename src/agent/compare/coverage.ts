@@ -62,12 +62,10 @@ export class Coverage {
     return this.#absent;
   }
 
-  /** Whether the present moment is covered. */
   get isCovered(): boolean {
     return this.#session?.baseline === true && this.#session.armed !== null;
   }
 
-  /** Microseconds that were covered. */
   get coveredTime(): number {
     return this.#coveredTime;
   }
@@ -141,7 +139,7 @@ export class Coverage {
    * Counts a transition whose event had time to come and did not: the first event of a stream may be slow. Returns true when
    * that makes the stream silent.
    */
-  unannounced(from: Mono | null): boolean {
+  countUnannounced(from: Mono | null): boolean {
     const session = this.#session;
     if (session === null || session.events > 0 || session.silent) return false;
     if (from === null || from < session.opened) return false;

@@ -27,23 +27,22 @@ export class Decided {
     this.#until = epochStart;
   }
 
-  /** A relist was compared. */
   relisted({ sandboxes, containers }: Relist): void {
     if (!sandboxes.whole || !containers.whole) return;
     this.#ahead.push({
       start: mono(Math.min(sandboxes.start, containers.start)),
       end: mono(Math.max(sandboxes.end, containers.end)),
     });
-    this.#settle();
+    this.#advance();
   }
 
   /** What lists show without a lower bound is left out: nobody can date it, and it can never be held against the runtime. */
   get until(): Mono {
     const { containers, expectations } = this.#parts;
-    this.#settle();
+    this.#advance();
     // A sandbox may be listed for a while after its DELETED.
     let until: number = shift(this.#listed, -expectations.profile.lead);
-    expectations.forEachOpen((_container, _stage, { by, from }) => {
+    expectations.forEachOpen((_container, _stage, { proof: { by, from } }) => {
       // What an event proves may still be dated.
       until = Math.min(until, from ?? (by === null ? until : this.#until));
     });
@@ -56,7 +55,7 @@ export class Decided {
   }
 
   /** What a list lacks may have come and gone, and then only its events show it; each item is read at any moment of the call. */
-  #settle(): void {
+  #advance(): void {
     const drained = this.#parts.coverage.session?.watermark ?? Number.POSITIVE_INFINITY;
     for (const { start, end } of this.#ahead) if (end <= drained) this.#listed = start;
     this.#ahead = this.#ahead.filter(({ end }) => end > drained);

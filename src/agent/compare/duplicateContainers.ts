@@ -52,7 +52,6 @@ export class DuplicateContainers {
     this.#containers = containers;
   }
 
-  /** Reports each pair once. */
   report(relist: Relist, previous: PreviousAnswers): void {
     const running = (id: string): ListedRunning => ({
       before: runningIn(previous, id)?.end ?? null,
@@ -83,8 +82,8 @@ export class DuplicateContainers {
         for (const other of group.slice(i + 1)) {
           const proof = one.duplicates.has(other.id) ? null : proofOf(one, other, running);
           if (proof === null) continue;
-          one.addDuplicate(other.id);
-          other.addDuplicate(one.id);
+          one.duplicates.add(other.id);
+          other.duplicates.add(one.id);
           found.push({ one, other, ...proof });
         }
       }
@@ -146,8 +145,8 @@ function groupsWithin(
 
 /** They may be found again. */
 function unlink(one: TrackedContainer, other: TrackedContainer): void {
-  one.removeDuplicate(other.id);
-  other.removeDuplicate(one.id);
+  one.duplicates.delete(other.id);
+  other.duplicates.delete(one.id);
 }
 
 function proofOf(

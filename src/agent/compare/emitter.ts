@@ -3,7 +3,7 @@
  */
 
 import type { StatusQuery } from '../../protocol/observation.ts';
-import type { ContainerIdentity, EvidenceRecord, FindingKind } from '../../protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord, FindingKind, RecordOf } from '../../protocol/record.ts';
 import { type Mono, type Offset, since } from '../../protocol/units.ts';
 import { type Judgement, type ProvenStage, stageFinding } from './findings.ts';
 import type { TimeSpan } from './listHistory.ts';
@@ -24,7 +24,6 @@ export interface ComparisonOutput {
 
 export class Emitter {
   readonly epochStart: Mono;
-  /** Returns a fresh random UUID at every call. */
   readonly mintId: () => string;
   #now: Mono;
   #emissions: Emission[] = [];
@@ -48,12 +47,23 @@ export class Emitter {
     if (at > this.#now) this.#now = at;
   }
 
-  /** Hands over what was collected since the last call. */
   take(): ComparisonOutput {
     const output = { emissions: this.#emissions, queries: this.#queries };
     this.#emissions = [];
     this.#queries = [];
     return output;
+  }
+
+  /** `to` is null while the gap lasts. */
+  emitGap(gap: Pick<RecordOf<'gap'>, 'gapId' | 'scope' | 'cause'>, from: Mono, to: Mono | null): void {
+    const at = (position: Mono) => since(this.epochStart, position);
+    this.emit(null, {
+      type: 'gap',
+      t: at(this.#now),
+      ...gap,
+      from: at(from),
+      to: to === null ? null : at(to),
+    });
   }
 
   emit(object: ContainerIdentity | null, record: EvidenceRecord): void {
@@ -65,8 +75,8 @@ export class Emitter {
     this.#unsure.push({ record, object, undo });
   }
 
-  /** The wall clock was read. */
-  settleUnsure(stepped: boolean): void {
+  /** The wall clock was read: emits what waits for that, or undoes it. */
+  releaseUnsure(stepped: boolean): void {
     for (const { record, object, undo } of this.#unsure) {
       if (stepped) undo();
       else this.#emissions.push({ record, object });
@@ -74,7 +84,6 @@ export class Emitter {
     this.#unsure = [];
   }
 
-  /** Asks for the status of a container or sandbox. */
   query({ id, isSandbox }: ContainerIdentity): void {
     this.#queries.push({ id, isSandbox });
   }
@@ -95,7 +104,6 @@ export class Emitter {
     return { findingId: findingId ?? this.mintId(), kind, at: this.#now, cause, epochStart, details };
   }
 
-  /** Emits a finding on the event of one stage. */
   emitStageFinding(
     judgement: Judgement,
     container: TrackedContainer,

@@ -12,7 +12,7 @@ import { DELETED, type PerStage, STAGES, type Stage } from './stages.ts';
 
 const CONTRADICTIONS_NEEDED = 2;
 
-interface Unconfirmed {
+interface WaitingEvent {
   readonly received: Mono;
   readonly contradictions: ListSighting[];
   /** When the same event came again; null where it did not. */
@@ -29,17 +29,17 @@ export interface SpuriousEvent {
 }
 
 export class EventConfirmations {
-  readonly #unconfirmed: PerStage<Unconfirmed | null> = [null, null, null, null];
+  readonly #waiting: PerStage<WaitingEvent | null> = [null, null, null, null];
   readonly #confirmed: PerStage<Mono | null> = [null, null, null, null];
 
   /** Whether any event still waits for lists. */
   get isAnyUnconfirmed(): boolean {
-    return this.#unconfirmed.some(isUnconfirmed);
+    return this.#waiting.some((event) => event !== null);
   }
 
   /** Whether no list has confirmed the event of this stage yet, nor enough have contradicted it. */
   isUnconfirmed(stage: Stage): boolean {
-    return this.#unconfirmed[stage] !== null;
+    return this.#waiting[stage] !== null;
   }
 
   /** When the list ended that confirmed the event of this stage; null where none did. */
@@ -48,8 +48,8 @@ export class EventConfirmations {
   }
 
   await(stage: Stage, received: Mono): void {
-    const known = this.#unconfirmed[stage];
-    if (known === null) this.#unconfirmed[stage] = { received, contradictions: [], again: null };
+    const known = this.#waiting[stage];
+    if (known === null) this.#waiting[stage] = { received, contradictions: [], again: null };
     else known.again = received;
   }
 
@@ -59,7 +59,7 @@ export class EventConfirmations {
   }
 
   #confirm(stage: Stage, at: Mono): void {
-    this.#unconfirmed[stage] = null;
+    this.#waiting[stage] = null;
     this.#confirmed[stage] = at;
   }
 
@@ -70,7 +70,7 @@ export class EventConfirmations {
   examine(shown: Stage | null, list: ListSighting, lead: Micros): readonly SpuriousEvent[] {
     const spurious: SpuriousEvent[] = [];
     for (const stage of STAGES) {
-      const event = this.#unconfirmed[stage];
+      const event = this.#waiting[stage];
       if (event === null) continue;
       if (shown !== null && shown >= stage) {
         this.#confirm(stage, list.end);
@@ -79,7 +79,7 @@ export class EventConfirmations {
       const contradicts = list.start > shift(event.received, lead) && (shown !== null || stage === DELETED);
       if (contradicts) event.contradictions.push(list);
       if (event.contradictions.length < CONTRADICTIONS_NEEDED) continue;
-      this.#unconfirmed[stage] = null;
+      this.#waiting[stage] = null;
       if (event.again !== null) this.await(stage, event.again);
       const { received, contradictions } = event;
       spurious.push({ stage, received, lists: contradictions, again: event.again !== null });
@@ -87,5 +87,3 @@ export class EventConfirmations {
     return spurious;
   }
 }
-
-const isUnconfirmed = (event: Unconfirmed | null): boolean => event !== null;

@@ -6,15 +6,16 @@
  */
 
 import type { ExactTimes, ReceivedEvent, ShownStatus, StatusAnswer } from '../../protocol/observation.ts';
-import { EVENT_TYPES } from '../../protocol/record.ts';
+import { type ContainerExit, EVENT_TYPES, EXIT_REASONS } from '../../protocol/record.ts';
 import { type Mono, since } from '../../protocol/units.ts';
 import type { ComparisonParts } from './comparisonParts.ts';
-import { exitOf } from './containerExit.ts';
 import { classifyEvent, type EventClassification } from './eventClassifier.ts';
-import type { StageProof } from './expectation.ts';
+import type { Showing } from './expectation.ts';
 import { eventFinding, type Judgement } from './findings.ts';
 import { CREATED, STARTED, STOPPED, type Stage, stageOf } from './stages.ts';
 import { completed, type TrackedContainer } from './trackedContainer.ts';
+
+const MAX_EXIT_CODE = 255;
 
 export class Events {
   readonly #parts: ComparisonParts;
@@ -57,18 +58,17 @@ export class Events {
     }
   }
 
-  /** The answer to a status query. */
   answered(answer: StatusAnswer): void {
     const container = this.#parts.containers.forUpdate(answer.id);
     if (container === undefined) return;
     if (!answer.found) {
-      container.recordStatusAnswer(answer.reason);
+      container.statusAnswer = answer.reason;
     } else if (answer.sandbox === null) {
-      container.recordStatusAnswer('found');
+      container.statusAnswer = 'found';
       this.#parts.expectations.learn(container, answer.times);
       this.#concludeFromTimes(container, answer.at);
     } else {
-      container.recordStatusAnswer('created_at_and_state_only');
+      container.statusAnswer = 'created_at_and_state_only';
       const { id, at, times, sandbox: state } = answer;
       const evidence = `${state} in its status`;
       this.#concludeFromStatus({ id, state, times }, { to: at, cause: 'unannounced_by_list', evidence });
@@ -82,7 +82,7 @@ export class Events {
       const unusable = replayed || event.object === null;
       return unusable ? undefined : expectations.track(event.object, event.received);
     }
-    known.recordSign(event.received);
+    known.lastSign = event.received;
     if (event.object !== null) containers.identify(known, completed(known.identity, event.object));
     return known;
   }
@@ -182,15 +182,10 @@ export class Events {
       confirmations.await(stage, event.received);
     }
     events.record(stage, event.received);
-    if (stage === STARTED || (stage === STOPPED && this.#provesRun(container, event))) stages.recordRun();
+    if (stage === STARTED || (stage === STOPPED && this.#provesRun(container, event))) stages.ran = true;
+    const evidence = `${EVENT_TYPES[stage]} received`;
     const prove = (earlier: Stage) =>
-      expectations.prove(container, earlier, {
-        ...expectations.lowerBound(container, earlier),
-        by: stage,
-        to: event.received,
-        cause: 'sequence',
-        evidence: `${EVENT_TYPES[stage]} received`,
-      });
+      expectations.prove(container, earlier, { by: stage, to: event.received, cause: 'sequence', evidence });
     // A sandbox that never came up is deleted with an event although no event announced it before.
     const provesCreated = !container.isSandbox || stages.ran;
     if (stage > CREATED && provesCreated) prove(CREATED);
@@ -200,7 +195,6 @@ export class Events {
     // A list showed that it had ended before anything proved that it ever ran.
     if (stage === STARTED && lists.shown === 'exited') {
       expectations.prove(container, STOPPED, {
-        ...expectations.lowerBound(container, STOPPED),
         by: stage,
         to: lists.exited?.end ?? event.received,
         cause: 'unannounced_by_list',
@@ -224,22 +218,14 @@ export class Events {
    * A status shows an id as it was when it was made: before the answer where it was queried, before the event was sent where it
    * came in one.
    */
-  #concludeFromStatus(
-    { id, state, times }: ShownStatus,
-    shown: Pick<StageProof, 'to' | 'cause' | 'evidence'>,
-  ): void {
+  #concludeFromStatus({ id, state, times }: ShownStatus, shown: Omit<Showing, 'by'>): void {
     const { containers, expectations } = this.#parts;
     const container = containers.forUpdate(id);
     if (container === undefined || state === 'unknown') return;
     const { stages } = container;
     expectations.learn(container, times);
-    if (state === 'running') stages.recordRun();
-    const prove = (stage: Stage) =>
-      expectations.prove(container, stage, {
-        ...expectations.lowerBound(container, stage),
-        by: null,
-        ...shown,
-      });
+    if (state === 'running') stages.ran = true;
+    const prove = (stage: Stage) => expectations.prove(container, stage, { by: null, ...shown });
     if (!container.isSandbox || stages.ran) prove(CREATED);
     if (state === 'created' || !stages.ran) return;
     prove(STARTED);
@@ -250,18 +236,26 @@ export class Events {
     const exact: ExactTimes | null = container.times.exact;
     if (container.isSandbox || exact === null) return;
     const { expectations } = this.#parts;
+    const evidence = 'started_at in its status';
     const prove = (stage: Stage) =>
-      expectations.prove(container, stage, {
-        ...expectations.lowerBound(container, stage),
-        by: null,
-        to,
-        cause: 'unannounced_by_list',
-        evidence: 'started_at in its status',
-      });
+      expectations.prove(container, stage, { by: null, to, cause: 'unannounced_by_list', evidence });
     const ended = exact.finishedNs > 0n && container.lists.shown === 'exited';
     prove(CREATED);
     if (container.times.proveRun) prove(STARTED);
     // The end of a failed start is proven too; the judgement knows the difference.
     if (ended) prove(STOPPED);
   }
+}
+
+/**
+ * How a container ended, from the status that its event carries; null where that is of another id, or knows of no end. No status says it of
+ * a sandbox. A queried status is not used: it is not what the event said.
+ */
+export function exitOf(times: ExactTimes | null): ContainerExit | null {
+  if (times === null || times.finishedNs <= 0n) return null;
+  const { exitCode, reason } = times;
+  return {
+    code: exitCode >= 0 && exitCode <= MAX_EXIT_CODE ? exitCode : null,
+    reason: EXIT_REASONS.find((each) => each === reason) ?? 'Other',
+  };
 }

@@ -6,7 +6,7 @@ import type { Mono } from '../../protocol/units.ts';
 import type { Stage } from './stages.ts';
 
 /** Why an event is due although it has not come. */
-export type ExpectationCause = 'unannounced_by_list' | 'sequence';
+type ExpectationCause = 'unannounced_by_list' | 'sequence';
 
 /** The earliest time at which a stage can have been reached; null where it is not known. */
 export interface LowerBound {
@@ -25,76 +25,33 @@ export interface StageProof extends LowerBound {
   readonly evidence: string;
 }
 
-export class Expectation implements StageProof {
+/** What shows that a stage was reached. */
+export type Showing = Omit<StageProof, keyof LowerBound>;
+
+export class Expectation {
   /** False where the stage may have been reached before the stream was proven to be ours. */
   readonly isCoverable: boolean;
   /** The number of the latest relist when it was proven. */
   readonly relist: number;
-  #by: Stage | null;
-  #cause: ExpectationCause;
-  #evidence: string;
-  #from: Mono | null;
-  #to: Mono;
-  #byWallClock: boolean;
+  isOverdue = false;
+  /** The finding id that the overdue report carries, for the finding about it; null where none was made. */
+  findingId: string | null = null;
+  #proof: StageProof;
   #shown: StageProof | null = null;
-  #overdue = false;
-  #findingId: string | null = null;
 
   constructor(proof: StageProof, isCoverable: boolean, relist: number) {
-    this.#by = proof.by;
-    this.#cause = proof.cause;
-    this.#evidence = proof.evidence;
+    this.#proof = proof;
     this.isCoverable = isCoverable;
     this.relist = relist;
-    this.#from = proof.from;
-    this.#to = proof.to;
-    this.#byWallClock = proof.byWallClock;
   }
 
-  get by(): Stage | null {
-    return this.#by;
-  }
-
-  get cause(): ExpectationCause {
-    return this.#cause;
-  }
-
-  get evidence(): string {
-    return this.#evidence;
-  }
-
-  get from(): Mono | null {
-    return this.#from;
-  }
-
-  get to(): Mono {
-    return this.#to;
-  }
-
-  get byWallClock(): boolean {
-    return this.#byWallClock;
+  get proof(): StageProof {
+    return this.#proof;
   }
 
   /** When a list or a status first showed what an event had proven; null where none did. */
   get shownAt(): Mono | null {
     return this.#shown?.to ?? null;
-  }
-
-  get isOverdue(): boolean {
-    return this.#overdue;
-  }
-
-  /** The finding id that the overdue report carries, for the finding about it; null where none was made. */
-  get findingId(): string | null {
-    return this.#findingId;
-  }
-
-  becomeOverdue(): void {
-    this.#overdue = true;
-  }
-
-  reportedAs(findingId: string): void {
-    this.#findingId = findingId;
   }
 
   /**
@@ -103,7 +60,8 @@ export class Expectation implements StageProof {
    */
   renew(proof: StageProof): void {
     const { by, to } = proof;
-    if (by !== null && by === this.#by && to > this.#to) this.#to = to;
+    const isLater = by !== null && by === this.#proof.by && to > this.#proof.to;
+    if (isLater) this.#proof = { ...this.#proof, to };
     if (by === null) this.#shown ??= proof;
     this.bind(proof);
   }
@@ -111,17 +69,14 @@ export class Expectation implements StageProof {
   /** Leaves the event out of the proof, if a list or a status shows the same; returns whether one does. */
   withoutEvent(): boolean {
     if (this.#shown === null) return false;
-    this.#by = null;
-    this.#cause = this.#shown.cause;
-    this.#evidence = this.#shown.evidence;
-    this.#to = this.#shown.to;
+    const { cause, evidence, to } = this.#shown;
+    this.#proof = { ...this.#proof, by: null, cause, evidence, to };
     return true;
   }
 
   /** The first lower bound that becomes known holds. */
   bind({ from, byWallClock }: LowerBound): void {
-    if (this.#from !== null) return;
-    this.#from = from;
-    this.#byWallClock = byWallClock;
+    if (this.#proof.from !== null) return;
+    this.#proof = { ...this.#proof, from, byWallClock };
   }
 }

@@ -10,7 +10,7 @@ import type { Mono } from '../../protocol/units.ts';
 import type { Coverage } from './coverage.ts';
 import type { Emitter } from './emitter.ts';
 import type { EventContradiction } from './eventHistory.ts';
-import { Expectation, type LowerBound, type StageProof } from './expectation.ts';
+import { Expectation, type LowerBound, type Showing, type StageProof } from './expectation.ts';
 import type { FirstLists } from './firstLists.ts';
 import type { MonotonicTimes } from './monotonicTimes.ts';
 import type { StageStanding } from './stageProgress.ts';
@@ -26,7 +26,6 @@ export interface ExpectationsParts {
   readonly times: MonotonicTimes;
 }
 
-/** Transitions counted since the start. */
 interface TransitionCounters {
   readonly expected: number;
   readonly matched: number;
@@ -99,7 +98,7 @@ export class Expectations {
 
   sessionEnded(): void {
     this.forEachOpen((container, stage, expectation) =>
-      this.giveUp(container, stage, expectation, 'stream_gap'),
+      this.becomeUnobservable(container, stage, expectation, 'stream_gap'),
     );
     // A list that would have proven the STOPPED of what its DELETED announced as gone has not been compared.
     for (const container of this.#parts.containers) {
@@ -125,8 +124,9 @@ export class Expectations {
     if (coverage.session === null) return;
     // An expectation is about everything from its window until now, so any gap after its start touches it.
     this.forEachOpen((container, stage, expectation) => {
-      if (expectation.from === null || until >= expectation.from) {
-        this.giveUp(container, stage, expectation, cause);
+      const { from } = expectation.proof;
+      if (from === null || until >= from) {
+        this.becomeUnobservable(container, stage, expectation, cause);
       }
     });
     coverage.streamGap(until);
@@ -136,7 +136,7 @@ export class Expectations {
   /** A bound that was computed from the wall clock holds no longer. */
   clockStepped(): void {
     this.forEachOpen((container, stage, expectation) => {
-      if (expectation.byWallClock) this.giveUp(container, stage, expectation, 'clock_step');
+      if (expectation.proof.byWallClock) this.becomeUnobservable(container, stage, expectation, 'clock_step');
     });
   }
 
@@ -157,20 +157,19 @@ export class Expectations {
 
   /** An event of an unknown type came: it may have been any that is due of this container, now or later. */
   taint(container: TrackedContainer): void {
-    container.taint();
+    container.isTainted = true;
     for (const stage of STAGES) {
       const standing = container.stages.standing(stage);
       if (standing.is === 'expected') {
-        this.giveUp(container, stage, standing.expectation, 'unknown_event_type');
+        this.becomeUnobservable(container, stage, standing.expectation, 'unknown_event_type');
       }
     }
   }
 
-  /** Takes in exact times. */
   learn(container: TrackedContainer, exact: ExactTimes): void {
     const { times, emitter } = this.#parts;
     times.learn(container.times, exact, this.#profile, emitter.now);
-    if (!container.isSandbox && container.times.proveRun) container.stages.recordRun();
+    if (!container.isSandbox && container.times.proveRun) container.stages.ran = true;
     if (!container.lists.isListed) this.#boundByCreation(container);
   }
 
@@ -182,7 +181,8 @@ export class Expectations {
     const created = this.lowerBound(container, CREATED);
     for (const stage of STAGES) {
       const standing = container.stages.standing(stage);
-      if (standing.is === 'expected' && standing.expectation.by !== null) standing.expectation.bind(created);
+      if (standing.is === 'expected' && standing.expectation.proof.by !== null)
+        standing.expectation.bind(created);
     }
   }
 
@@ -198,28 +198,34 @@ export class Expectations {
   // Stages.
 
   /** A stage was reached: from now on its event is due, unless it came, was waived, or is never sent. */
-  prove(container: TrackedContainer, stage: Stage, proof: StageProof): void {
+  prove(
+    container: TrackedContainer,
+    stage: Stage,
+    showing: Showing,
+    bound: LowerBound = this.lowerBound(container, stage),
+  ): void {
     const { coverage } = this.#parts;
+    const proof = { ...bound, ...showing };
     container.stages.reach(stage);
     const standing = container.stages.standing(stage);
     if (standing.is === 'expected') standing.expectation.renew(proof);
     if (standing.is !== 'none') return;
     if (coverage.isAbsent || !this.#announces(container, stage)) {
-      container.stages.settle(stage, { is: 'waived' });
+      this.waive(container, stage);
       if (proof.from !== null && coverage.covers(proof.from)) this.#neverSent(container, stage, proof);
       return;
     }
     const expectation = new Expectation(proof, coverage.isCovered && !container.isTainted, this.#relists);
     this.#counters.expected += 1;
-    container.stages.settle(stage, { is: 'expected', expectation });
+    container.stages.setStanding(stage, { is: 'expected', expectation });
     if (coverage.session === null) {
-      this.giveUp(container, stage, expectation, 'stream_down');
+      this.becomeUnobservable(container, stage, expectation, 'stream_down');
       return;
     }
     this.#waiting.add(container);
   }
 
-  /** The event of a stage came. */
+  /** The event of a stage came, which discharges it; a miss is resolved. */
   announce(container: TrackedContainer, stage: Stage, at: Mono): void {
     const standing = container.stages.standing(stage);
     if (standing.is === 'announced') return;
@@ -234,11 +240,11 @@ export class Expectations {
       this.#counters.matched += 1;
     }
     const counted = countedNow || standing.is === 'expected' || standing.is === 'missed';
-    this.settle(container, stage, { is: 'announced', counted, waived: standing.is === 'waived' });
+    this.#setStanding(container, stage, { is: 'announced', counted, waived: standing.is === 'waived' });
   }
 
-  /** The event of a stage is spurious: it discharged nothing, and what was concluded from it does not hold. */
-  unannounce(container: TrackedContainer, stage: Stage, contradiction: EventContradiction): void {
+  /** Takes back that the event of a stage came, because it is spurious, and what was concluded from it. */
+  retractEvent(container: TrackedContainer, stage: Stage, contradiction: EventContradiction): void {
     container.events.retract(stage, contradiction);
     const standing = container.stages.standing(stage);
     if (standing.is === 'announced') {
@@ -247,36 +253,45 @@ export class Expectations {
         this.#counters.matched -= 1;
       }
       // What was not due before it came is not due because of it.
-      this.settle(container, stage, { is: standing.waived ? 'waived' : 'none' });
+      this.#setStanding(container, stage, { is: standing.waived ? 'waived' : 'none' });
     }
     for (const earlier of STAGES) {
       const concluded = container.stages.standing(earlier);
       // An event alone proves no miss as long as it may turn out to be wrong.
-      if (concluded.is !== 'expected' || concluded.expectation.by !== stage) continue;
-      if (!concluded.expectation.withoutEvent()) this.retract(container, earlier, 'spurious');
+      if (concluded.is !== 'expected' || concluded.expectation.proof.by !== stage) continue;
+      if (!concluded.expectation.withoutEvent()) this.retractProof(container, earlier, 'spurious');
     }
   }
 
-  /** What a list had shown was wrong: the stage is not due any more, and may be due again later. */
-  retract(container: TrackedContainer, stage: Stage, cause: string): void {
+  /** Takes back that a stage was reached, because what showed it was wrong: it is not due any more, and may be due again later. */
+  retractProof(container: TrackedContainer, stage: Stage, cause: string): void {
     const standing = container.stages.standing(stage);
-    if (standing.is === 'expected') this.#giveUp(container, stage, standing.expectation, cause);
+    if (standing.is === 'expected') this.#reportUnobservable(container, stage, standing.expectation, cause);
     if (standing.is === 'missed') {
       this.#counters.unobservable += 1;
       this.#resolveMissed(container, standing.findingId, this.#parts.emitter.now);
     }
-    this.settle(container, stage, { is: 'none' });
+    this.#setStanding(container, stage, { is: 'none' });
   }
 
-  /** A stage that is not due. */
+  /** The event of a stage is not due, also where it was expected. One that came stays announced. */
   waive(container: TrackedContainer, stage: Stage): void {
-    this.settle(container, stage, { is: 'waived' });
+    const standing = container.stages.standing(stage);
+    if (standing.is === 'expected') this.#counters.expected -= 1;
+    // Were that event spurious, the next one would not be due either.
+    const came = standing.is === 'announced';
+    this.#setStanding(container, stage, came ? { ...standing, waived: true } : { is: 'waived' });
   }
 
-  /** Nobody can say whether the event was sent. */
-  giveUp(container: TrackedContainer, stage: Stage, expectation: Expectation, cause: string): void {
-    this.#giveUp(container, stage, expectation, cause);
-    if (stage === DELETED) this.endNotShown(container, expectation);
+  /** Nobody can say any more whether the event of an expected stage was sent. */
+  becomeUnobservable(
+    container: TrackedContainer,
+    stage: Stage,
+    expectation: Expectation,
+    cause: string,
+  ): void {
+    this.#reportUnobservable(container, stage, expectation, cause);
+    if (stage === DELETED) this.endNotShown(container, expectation.proof);
   }
 
   /**
@@ -297,31 +312,30 @@ export class Expectations {
     this.#counters.expected += 1;
     const bound = this.lowerBound(container, STOPPED);
     const proof: StageProof = { ...bound, by: null, to, cause: 'unannounced_by_list', evidence };
-    this.#giveUp(container, STOPPED, new Expectation(proof, false, this.#relists), cause);
+    this.#reportUnobservable(container, STOPPED, new Expectation(proof, false, this.#relists), cause);
   }
 
-  #giveUp(container: TrackedContainer, stage: Stage, expectation: Expectation, cause: string): void {
+  #reportUnobservable(
+    container: TrackedContainer,
+    stage: Stage,
+    expectation: Expectation,
+    cause: string,
+  ): void {
     const { emitter } = this.#parts;
     this.#counters.unobservable += 1;
-    this.settle(container, stage, { is: 'unobservable' });
+    this.#setStanding(container, stage, { is: 'unobservable' });
     const judgement = emitter.judgement('unobservable', cause, {}, expectation.findingId);
-    emitter.emitStageFinding(judgement, container, stage, expectation);
+    emitter.emitStageFinding(judgement, container, stage, expectation.proof);
   }
 
-  /** The event was judged to be missed. */
+  /** The event of a stage was judged to be missed. */
   missed(container: TrackedContainer, stage: Stage, findingId: string): void {
     this.#counters.missed += 1;
-    this.settle(container, stage, { is: 'missed', findingId });
+    this.#setStanding(container, stage, { is: 'missed', findingId });
   }
 
-  /** What was expected was not due after all. */
-  withdraw(container: TrackedContainer, stage: Stage): void {
-    this.#counters.expected -= 1;
-    this.waive(container, stage);
-  }
-
-  settle(container: TrackedContainer, stage: Stage, standing: StageStanding): void {
-    container.stages.settle(stage, standing);
+  #setStanding(container: TrackedContainer, stage: Stage, standing: StageStanding): void {
+    container.stages.setStanding(stage, standing);
     if (!container.stages.isAnyExpected) this.#waiting.delete(container);
   }
 

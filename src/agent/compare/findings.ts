@@ -37,17 +37,10 @@ export function stageFinding(
 ): RecordOf<'finding'> {
   const { epochStart } = judgement;
   return {
-    type: 'finding',
-    t: since(epochStart, judgement.at),
-    findingId: judgement.findingId,
-    kind: judgement.kind,
+    ...plainFinding(judgement, container.identity),
     eventType: EVENT_TYPES[stage],
-    cause: judgement.cause,
-    containerId: container.id,
     window: { from: since(epochStart, from ?? epochStart), to: since(epochStart, to) },
     occurred: exact === null ? null : since(epochStart, exact),
-    lateness: null,
-    delivery: null,
     proof: {
       v: PROOF_VERSION,
       evidence,
@@ -61,7 +54,6 @@ export function stageFinding(
   };
 }
 
-/** The event of a container's start or stop is overdue. */
 export function overdueRecord(
   { findingId, at, epochStart }: Pick<Judgement, 'findingId' | 'at' | 'epochStart'>,
   container: TrackedContainer,

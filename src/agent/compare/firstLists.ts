@@ -4,7 +4,7 @@
  * could show how. So until they end an event may lack without any finding: a gap says so.
  */
 
-import { type Mono, mono, since } from '../../protocol/units.ts';
+import { type Mono, mono } from '../../protocol/units.ts';
 import type { Emitter } from './emitter.ts';
 import type { TimeSpan } from './listHistory.ts';
 
@@ -31,15 +31,7 @@ export class FirstLists {
     const watched = this.#watched;
     if (watched === null || sandboxes.start <= watched.last || containers.start <= watched.last) return;
     this.#watched = null;
-    const { epochStart, mintId, now } = this.#emitter;
-    this.#emitter.emit(null, {
-      type: 'gap',
-      t: since(epochStart, now),
-      gapId: mintId(),
-      scope: 'findings',
-      cause: 'first_lists',
-      from: since(epochStart, watched.from),
-      to: since(epochStart, mono(Math.max(sandboxes.end, containers.end))),
-    });
+    const gap = { gapId: this.#emitter.mintId(), scope: 'findings', cause: 'first_lists' } as const;
+    this.#emitter.emitGap(gap, watched.from, mono(Math.max(sandboxes.end, containers.end)));
   }
 }

@@ -32,7 +32,6 @@ export class Judgements {
     this.#parts = parts;
   }
 
-  /** Overdue starts and stops that were not reported because of the rate limit. */
   get overdueSuppressed(): number {
     return this.#overdueLimit.denied;
   }
@@ -45,8 +44,8 @@ export class Judgements {
 
   #judge(container: TrackedContainer, stage: Stage, expectation: Expectation): void {
     const { emitter, options } = this.#parts;
-    if (!expectation.isOverdue && emitter.now >= shift(expectation.to, options.overdueAfter)) {
-      expectation.becomeOverdue();
+    if (!expectation.isOverdue && emitter.now >= shift(expectation.proof.to, options.overdueAfter)) {
+      expectation.isOverdue = true;
       this.#reportOverdue(container, stage, expectation);
       const unknown = stage !== DELETED && exactTime(container, stage) === null;
       if (unknown) emitter.query(container.identity);
@@ -62,10 +61,10 @@ export class Judgements {
     const { now, epochStart } = emitter;
     if (!this.#overdueLimit.tryTake(now)) return;
     const findingId = emitter.mintId();
-    expectation.reportedAs(findingId);
+    expectation.findingId = findingId;
     const overdue = { findingId, at: now, epochStart };
     const exact = exactTime(container, stage);
-    emitter.emit(container.identity, overdueRecord(overdue, container, stage, expectation, exact));
+    emitter.emit(container.identity, overdueRecord(overdue, container, stage, expectation.proof, exact));
   }
 
   #decide(container: TrackedContainer, stage: Stage, expectation: Expectation, deadline: Mono): void {
@@ -74,10 +73,11 @@ export class Judgements {
     // Until the reader has drained past the deadline the event may still be in the socket.
     if (session === null || session.watermark < deadline) return;
     // Nothing is decided because of an event before lists have confirmed or contradicted it.
-    const isUnconfirmed = expectation.by !== null && container.confirmations.isUnconfirmed(expectation.by);
-    const unconfirmed = isUnconfirmed && !expectation.withoutEvent();
-    if (unconfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;
-    const reason = unconfirmed
+    const { by } = expectation.proof;
+    const isOfEvent = by !== null && container.confirmations.isUnconfirmed(by);
+    const mustBeConfirmed = isOfEvent && !expectation.withoutEvent();
+    if (mustBeConfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;
+    const reason = mustBeConfirmed
       ? 'unconfirmed'
       : unobservableReason(container, stage, expectation, {
           coverage,
@@ -89,8 +89,8 @@ export class Judgements {
     else if (reason === 'start_failed' && !this.#endOfFailureIsAnnounced(stage)) {
       this.#reportFailedStart(container, stage, expectation);
     } else {
-      expectations.giveUp(container, stage, expectation, reason);
-      if (coverage.unannounced(expectation.from)) this.#reportSilentStream(session);
+      expectations.becomeUnobservable(container, stage, expectation, reason);
+      if (coverage.countUnannounced(expectation.proof.from)) this.#reportSilentStream(session);
     }
   }
 
@@ -119,11 +119,11 @@ export class Judgements {
       lastEvent: session.lastEvent === null ? null : since(epochStart, session.lastEvent),
       ...this.#parts.starvation.missed(container, expectation),
     };
-    const cause = causeOf(expectation, exactTime(container, stage), options.overdueAfter);
+    const cause = causeOf(expectation.proof, exactTime(container, stage), options.overdueAfter);
     const judgement = emitter.judgement('missed', cause, details, expectation.findingId);
     expectations.missed(container, stage, judgement.findingId);
-    emitter.emitStageFinding(judgement, container, stage, expectation);
-    if (stage === DELETED) expectations.endNotShown(container, expectation);
+    emitter.emitStageFinding(judgement, container, stage, expectation.proof);
+    if (stage === DELETED) expectations.endNotShown(container, expectation.proof);
   }
 
   /** Some runtimes announce the end of what failed to start; none announces the start. */
@@ -134,11 +134,11 @@ export class Judgements {
   /** A failed start that is not announced is a blind spot, nothing that was due. */
   #reportFailedStart(container: TrackedContainer, stage: Stage, expectation: Expectation): void {
     const { emitter, expectations } = this.#parts;
-    expectations.withdraw(container, stage);
+    expectations.waive(container, stage);
     // One failed start is one finding, on the end that nobody announced.
     if (stage !== STOPPED) return;
     const judgement = emitter.judgement('unannounced', 'failed_start', {}, expectation.findingId);
-    emitter.emitStageFinding(judgement, container, stage, expectation);
+    emitter.emitStageFinding(judgement, container, stage, expectation.proof);
   }
 
   #reportSilentStream(session: OpenSession): void {
@@ -157,7 +157,7 @@ export class Judgements {
  * When the whole proof was there. An event proves nothing before a list confirms it or shows the same, and what it announced may have
  * happened at any time until then.
  */
-function provenAt({ confirmations }: TrackedContainer, { by, to, shownAt }: Expectation): Mono {
+function provenAt({ confirmations }: TrackedContainer, { proof: { by, to }, shownAt }: Expectation): Mono {
   if (by === null) return to;
   const confirmed = confirmations.confirmedAt(by) ?? shownAt ?? to;
   return mono(Math.max(to, Math.min(confirmed, shownAt ?? confirmed)));

@@ -29,19 +29,18 @@ export function stageShown(state: ProvenState): Stage {
 export const spanOf = ({ start, end }: TimeSpan): TimeSpan => ({ start, end });
 
 export class ListHistory {
-  #item: ListedItem | null = null;
-  #state: PlegState = 'non-existent';
+  /** What the last list that showed it had of it. */
+  item: ListedItem | null = null;
+  /** What the last relist showed, in the kubelet's terms. */
+  state: PlegState = 'non-existent';
+  /** The last state that a list showed and that was not UNKNOWN; null where none did. */
+  shown: ProvenState | null = null;
+  /** The first list that showed it exited since it last ran; null where none did. */
+  exited: TimeSpan | null = null;
   #listed = false;
-  #shown: ProvenState | null = null;
-  #exited: TimeSpan | null = null;
   #absence: TimeSpan | null = null;
   readonly #lowerBounds: PerStage<Mono | null> = [null, null, null, null];
   readonly #passed: PerStage<TimeSpan | null> = [null, null, null, null];
-
-  /** What the last relist showed, in the kubelet's terms. */
-  get state(): PlegState {
-    return this.#state;
-  }
 
   /** Whether a list ever showed it, in whatever state. */
   get isListed(): boolean {
@@ -50,22 +49,12 @@ export class ListHistory {
 
   /** Whether the last list that showed it did so in the CRI's state UNKNOWN. */
   get isUnknown(): boolean {
-    return this.#item?.state === 'unknown';
-  }
-
-  /** The last state that a list showed and that was not UNKNOWN; null where none did. */
-  get shown(): ProvenState | null {
-    return this.#shown;
+    return this.item?.state === 'unknown';
   }
 
   /** The stage that {@link shown} proves; CREATED where no list showed a known state. */
   get stage(): Stage {
-    return this.#shown === null ? CREATED : stageShown(this.#shown);
-  }
-
-  /** The first list that showed it exited since it last ran; null where none did. */
-  get exited(): TimeSpan | null {
-    return this.#exited;
+    return this.shown === null ? CREATED : stageShown(this.shown);
   }
 
   /** The first list that lacked it, where more must be known before its removal is due; null where it is listed. */
@@ -86,19 +75,6 @@ export class ListHistory {
     return this.#passed[stage];
   }
 
-  /** Whether this item differs from the one that a list showed last. */
-  isNew(item: ListedItem): boolean {
-    return this.#item !== item;
-  }
-
-  recordItem(item: ListedItem): void {
-    this.#item = item;
-  }
-
-  recordState(state: PlegState): void {
-    this.#state = state;
-  }
-
   recordListed(): void {
     this.#listed = true;
     this.#absence = null;
@@ -108,10 +84,6 @@ export class ListHistory {
     this.#absence ??= spanOf(answer);
   }
 
-  recordExited(answer: TimeSpan): void {
-    this.#exited = spanOf(answer);
-  }
-
   /** The list shows that every stage before this one has been passed. */
   recordPassedBefore(reached: Stage, answer: TimeSpan): void {
     for (const stage of STAGES) {
@@ -119,13 +91,9 @@ export class ListHistory {
     }
   }
 
-  recordShown(state: ProvenState): void {
-    this.#shown = state;
-  }
-
   /** A list begun at `at` shows the id in the state that was last shown. */
   recordStillShown(at: Mono): void {
-    const next = this.#shown === null ? undefined : STAGES[stageShown(this.#shown) + 1];
+    const next = this.shown === null ? undefined : STAGES[this.stage + 1];
     if (next !== undefined) this.raiseLowerBounds(next, at);
   }
 

@@ -17,7 +17,6 @@ import { ShortLives } from './shortLife.ts';
 import { CREATED, DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
 import { completed, type TrackedContainer } from './trackedContainer.ts';
 import { REMEMBERED_FOR } from './trackedContainers.ts';
-import { UnchangedLists } from './unchangedLists.ts';
 
 export class Relisting {
   readonly #parts: ComparisonParts;
@@ -95,7 +94,7 @@ export class Relisting {
     for (const container of containers.unsettled) {
       if (container.isSandbox !== sandboxes || answer.items.has(container.id)) continue;
       absent += 1;
-      container.compareAgain();
+      container.unchangedItem = null;
       this.#shortLives.absent(container, answer, previous);
       this.#recordState(container, 'non-existent', answer, previous);
       this.#absences.absent(container, answer);
@@ -109,7 +108,7 @@ export class Relisting {
     if (container === undefined) return;
     const { confirmations, lists, stages } = container;
     const state = this.#mayBeStarting(container, item.state, answer) ? 'unknown' : item.state;
-    container.recordSign(answer.end);
+    container.lastSign = answer.end;
     this.#recordState(container, plegState(item.state), answer, previous);
     this.#recordListed(container, previous);
     if (confirmations.isAnyUnconfirmed) {
@@ -122,11 +121,11 @@ export class Relisting {
       this.#contradictions.recordRegression(container, answer);
     }
     if (state === 'exited' && lists.shown !== 'exited') {
-      lists.recordExited(answer);
+      lists.exited = spanOf(answer);
       this.#shortLives.exited(container, answer, previous);
     }
-    lists.recordShown(state);
-    if (state === 'running') stages.recordRun();
+    lists.shown = state;
+    if (state === 'running') stages.ran = true;
     lists.recordPassedBefore(stageShown(state), answer);
     if (previous === null) stages.waiveUpTo(stageShown(state));
     else this.#proveShown(container, state, answer.end);
@@ -134,7 +133,7 @@ export class Relisting {
     this.#shortLives.reportUnseenRun(container);
     // An unconfirmed event waits for what the next list shows, even if that is the same. And without a whole list before it,
     // this one could prove nothing yet.
-    if (previous !== null && !confirmations.isAnyUnconfirmed) container.skipUntilChanged(item);
+    if (previous !== null && !confirmations.isAnyUnconfirmed) container.unchangedItem = item;
   }
 
   /** Whether it proves nothing that a list shows a sandbox as ended: it may not have started yet. */
@@ -149,8 +148,8 @@ export class Relisting {
   #containerOf(item: ListedItem, answer: ListAnswer): TrackedContainer | undefined {
     const { containers, expectations } = this.#parts;
     const container = containers.forUpdate(item.object.id) ?? expectations.track(item.object, answer.end);
-    if (container?.lists.isNew(item) === true) {
-      container.lists.recordItem(item);
+    if (container !== undefined && container.lists.item !== item) {
+      container.lists.item = item;
       // A list knows best whether it lists a sandbox.
       const { isSandbox } = item.object;
       containers.identify(container, { ...completed(container.identity, item.object), isSandbox });
@@ -169,8 +168,8 @@ export class Relisting {
     }
     const { is } = stages.standing(DELETED);
     if (is !== 'expected' && is !== 'missed') return;
-    this.#parts.expectations.retract(container, DELETED, 'listed_again');
-    stages.goBackTo(lists.stage);
+    this.#parts.expectations.retractProof(container, DELETED, 'listed_again');
+    stages.reached = lists.stage;
   }
 
   /**
@@ -197,13 +196,8 @@ export class Relisting {
   #proveListed(container: TrackedContainer, stage: Stage, state: ShownState, to: Mono): void {
     const { expectations } = this.#parts;
     if (!container.stages.isProvable(stage)) return;
-    expectations.prove(container, stage, {
-      ...expectations.lowerBound(container, stage),
-      by: null,
-      to,
-      cause: 'unannounced_by_list',
-      evidence: `listed ${state}`,
-    });
+    const evidence = `listed ${state}`;
+    expectations.prove(container, stage, { by: null, to, cause: 'unannounced_by_list', evidence });
   }
 
   /** Exited, and nothing proves that it ran: only its exact times show whether events were due. */
@@ -221,7 +215,7 @@ export class Relisting {
   ): void {
     const { id, isSandbox, lists } = container;
     const old = lists.state;
-    lists.recordState(state);
+    lists.state = state;
     if (old === state || previous === null) return;
     const { emitter } = this.#parts;
     const from = lists.lowerBound(DELETED) ?? previous.start;
@@ -239,3 +233,31 @@ export class Relisting {
 
 /** The kubelet's term for a shown state (pkg/kubelet/pleg/generic.go, convertState: CREATED is `unknown`). */
 const plegState = (state: ShownState): PlegState => (state === 'created' ? 'unknown' : state);
+
+/**
+ * Lists that can be skipped: when every container of a kind could be skipped and none was absent, the same answer once more
+ * proves only that all are still there, until the version of the tracked containers changes.
+ */
+class UnchangedLists {
+  /** The items of the last answer where it may be skipped; null where it may not. */
+  #items: ListAnswer['items'] | null = null;
+  #version = 0;
+  #containers: readonly TrackedContainer[] = [];
+
+  /** All containers of the kind, where this answer adds nothing on any of them; null where it must be compared. */
+  unchangedIn({ items }: ListAnswer, version: number): readonly TrackedContainer[] | null {
+    return items === this.#items && version === this.#version ? this.#containers : null;
+  }
+
+  /** An answer was compared: these containers are unchanged, and this many are absent; null where it cannot say. */
+  compared(
+    { items }: ListAnswer,
+    version: number,
+    unchanged: readonly TrackedContainer[],
+    absent: number | null,
+  ): void {
+    this.#items = absent === 0 && unchanged.length === items.size ? items : null;
+    this.#version = version;
+    this.#containers = unchanged;
+  }
+}

@@ -48,7 +48,7 @@ export class ShortLives {
   /** A list shows a container exited that had not been shown exited. */
   exited(container: TrackedContainer, answer: ListAnswer, previous: ListAnswer | null): void {
     const cameSince = container.lists.shown === null && previous?.items.has(container.id) === false;
-    if (cameSince) container.recordUnseenRun(this.#interval(container, answer, previous));
+    if (cameSince) container.unseenRun = this.#interval(container, answer, previous);
   }
 
   /** Reports an unseen run as soon as it is known that the container ran. */
@@ -56,10 +56,9 @@ export class ShortLives {
     const { stages, times, unseenRun: interval } = container;
     if (interval === null || !stages.ran || times.proveFailedStart) return;
     this.#report(container, () => unseenRun(container, interval));
-    container.recordUnseenRun(null);
+    container.unseenRun = null;
   }
 
-  /** A list lacks a container. */
   absent(container: TrackedContainer, answer: ListAnswer, previous: ListAnswer | null): void {
     const interval = this.#interval(container, answer, previous);
     if (interval === null || previous === null) return;
@@ -98,7 +97,6 @@ export class ShortLives {
   }
 }
 
-/** A judgement on what two lists could not see. */
 function shortLifeFinding(
   judgement: Judgement,
   container: TrackedContainer,

@@ -21,44 +21,31 @@ const NONE: StageStanding = { is: 'none' };
 
 export class StageProgress {
   readonly #standings: PerStage<StageStanding> = [NONE, NONE, NONE, NONE];
-  #reached: -1 | Stage = -1;
-  #ran = false;
-
   /** The furthest stage that is proven; -1 for none. */
-  get reached(): -1 | Stage {
-    return this.#reached;
-  }
-
+  reached: -1 | Stage = -1;
   /** Whether anything proves that it ever ran. Without that neither STARTED nor STOPPED is due. */
-  get ran(): boolean {
-    return this.#ran;
-  }
+  ran = false;
 
   get isAnyExpected(): boolean {
-    return this.#standings.some(isExpected);
+    return this.#standings.some(({ is }) => is === 'expected');
   }
 
   standing(stage: Stage): StageStanding {
     return this.#standings[stage];
   }
 
-  settle(stage: Stage, standing: StageStanding): void {
+  setStanding(stage: Stage, standing: StageStanding): void {
     this.#standings[stage] = standing;
   }
 
   reach(stage: -1 | Stage): void {
-    if (stage > this.#reached) this.#reached = stage;
-  }
-
-  /** What had proven a later stage does not hold. */
-  goBackTo(stage: Stage): void {
-    this.#reached = stage;
+    if (stage > this.reached) this.reached = stage;
   }
 
   /** Whether a proof of the stage would add anything: most of what a list shows was known before. */
   isProvable(stage: Stage): boolean {
     const { is } = this.#standings[stage];
-    return stage > this.#reached || is === 'none' || is === 'expected';
+    return stage > this.reached || is === 'none' || is === 'expected';
   }
 
   /** What was reached before a baseline is not due after it. `open` is left as it is. */
@@ -69,15 +56,4 @@ export class StageProgress {
     }
     this.reach(reached);
   }
-
-  recordRun(): void {
-    this.#ran = true;
-  }
-
-  /** The event that proved a run was spurious: only a list or a status can still prove it. */
-  retractRun(stillProven: boolean): void {
-    this.#ran = stillProven;
-  }
 }
-
-const isExpected = ({ is }: StageStanding): boolean => is === 'expected';

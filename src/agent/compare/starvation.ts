@@ -31,7 +31,6 @@ const HINT = { hint: 'stream_starved' } as const;
 export interface StarvedStream {
   /** The finding that reports it. */
   readonly findingId: string;
-  /** When the last event came. */
   readonly since: Mono;
   /** What had been proven when it was reported: the changes, and the relists that found them. */
   readonly changes: number;
@@ -65,7 +64,6 @@ export class Starvation {
     return this.#present;
   }
 
-  /** An event of any id came. */
   eventReceived(at: Mono): void {
     if (this.#present !== null) this.#past = { from: this.#present.since, to: at };
     this.#end(at);
@@ -94,7 +92,7 @@ export class Starvation {
   }
 
   /** Whether a window began after the last event: had anything arrived since, it would be the loss of one event. */
-  #beganSince({ from }: Expectation): boolean {
+  #beganSince({ proof: { from } }: Expectation): boolean {
     const lastEvent = this.#parts.coverage.session?.lastEvent ?? null;
     return lastEvent !== null && from !== null && from > lastEvent;
   }
@@ -125,7 +123,7 @@ export class Starvation {
     if (session === null) return changes;
     const judgedBy = { coverage, session, profile: expectations.profile };
     expectations.forEachOpen((container: TrackedContainer, stage: Stage, expectation: Expectation) => {
-      const overdue = session.watermark >= shift(expectation.to, this.#overdueAfter);
+      const overdue = session.watermark >= shift(expectation.proof.to, this.#overdueAfter);
       if (!overdue || !this.#beganSince(expectation)) return;
       const reason = unobservableReason(container, stage, expectation, judgedBy);
       if (reason === null) changes.add(container, expectation);
@@ -140,7 +138,6 @@ export class Starvation {
   }
 }
 
-/** Changes that nothing announced. */
 class Changes {
   #changes = 0;
   #ids = new Set<string>();

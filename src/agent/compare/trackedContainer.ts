@@ -32,19 +32,28 @@ export class TrackedContainer {
   readonly confirmations = new EventConfirmations();
   readonly times = new ContainerTimes();
   readonly stages = new StageProgress();
+  /** When a list or an event last showed it. */
+  lastSign: Mono;
+  /** Between which lists it ran unseen; null where it did not, or where that is reported. */
+  unseenRun: UnseenInterval | null = null;
+  /** An event of it had an unknown type, and may have been any that is due. */
+  isTainted = false;
+  /** What ContainerStatus or PodSandboxStatus answered; null before it was queried. */
+  statusAnswer: string | null = null;
+  /** Ids of its duplicates that are reported. */
+  readonly duplicates = new Set<string>();
+  /**
+   * Another list that shows this same item can prove nothing more and contradict nothing, until an event or a status of the
+   * container arrives or a list shows something else. The container then has no {@link ListHistory.absence}.
+   */
+  unchangedItem: ListedItem | null = null;
   #identity: ContainerIdentity;
-  #lastSign: Mono;
-  #unchangedItem: ListedItem | null = null;
-  #unseenRun: UnseenInterval | null = null;
-  #tainted = false;
   #regressed = false;
-  #statusAnswer: string | null = null;
   #timesQueried = false;
-  readonly #duplicates = new Set<string>();
 
   constructor(identity: ContainerIdentity, at: Mono) {
     this.#identity = identity;
-    this.#lastSign = at;
+    this.lastSign = at;
   }
 
   get identity(): ContainerIdentity {
@@ -59,33 +68,9 @@ export class TrackedContainer {
     return this.#identity.isSandbox;
   }
 
-  /** When a list or an event last showed it. */
-  get lastSign(): Mono {
-    return this.#lastSign;
-  }
-
-  /** Between which lists it ran unseen; null where it did not, or where that is reported. */
-  get unseenRun(): UnseenInterval | null {
-    return this.#unseenRun;
-  }
-
-  /** An event of it had an unknown type, and may have been any that is due. */
-  get isTainted(): boolean {
-    return this.#tainted;
-  }
-
   /** It went from exited back to running: its events are in no order any more. */
   get hasRegressed(): boolean {
     return this.#regressed;
-  }
-
-  /** What ContainerStatus or PodSandboxStatus answered; null before it was queried. */
-  get statusAnswer(): string | null {
-    return this.#statusAnswer;
-  }
-
-  get duplicates(): ReadonlySet<string> {
-    return this.#duplicates;
   }
 
   /** More is known of its identity. Only {@link TrackedContainers} may call this: others depend on the version that it counts. */
@@ -93,47 +78,15 @@ export class TrackedContainer {
     this.#identity = identity;
   }
 
-  recordSign(at: Mono): void {
-    this.#lastSign = at;
-  }
-
   /** A list shows it in the state that was last shown. */
   recordStillShown(answer: TimeSpan): void {
-    this.#lastSign = answer.end;
+    this.lastSign = answer.end;
     this.lists.recordStillShown(answer.start);
-  }
-
-  /**
-   * Another list that shows this same item can prove nothing more and contradict nothing, until an event or a status of the
-   * container arrives or a list shows something else. The container then has no {@link ListHistory.absence}.
-   */
-  skipUntilChanged(item: ListedItem): void {
-    this.#unchangedItem = item;
-  }
-
-  compareAgain(): void {
-    this.#unchangedItem = null;
-  }
-
-  isUnchanged(item: ListedItem): boolean {
-    return this.#unchangedItem === item;
-  }
-
-  recordUnseenRun(interval: UnseenInterval | null): void {
-    this.#unseenRun = interval;
-  }
-
-  taint(): void {
-    this.#tainted = true;
   }
 
   regress(): void {
     this.#regressed = true;
-    this.#unseenRun = null;
-  }
-
-  recordStatusAnswer(answer: string): void {
-    this.#statusAnswer = answer;
+    this.unseenRun = null;
   }
 
   /** Returns true the first time only: its exact times are queried once, where it exited without proof that it ran. */
@@ -141,14 +94,6 @@ export class TrackedContainer {
     const first = !this.#timesQueried;
     this.#timesQueried = true;
     return first;
-  }
-
-  addDuplicate(id: string): void {
-    this.#duplicates.add(id);
-  }
-
-  removeDuplicate(id: string): void {
-    this.#duplicates.delete(id);
   }
 }
 

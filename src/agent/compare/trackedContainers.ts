@@ -4,8 +4,8 @@
  */
 
 import type { ListedItem } from '../../protocol/observation.ts';
-import type { ContainerIdentity, RecordOf } from '../../protocol/record.ts';
-import { type Micros, type Mono, millis, shift, since } from '../../protocol/units.ts';
+import type { ContainerIdentity } from '../../protocol/record.ts';
+import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import type { Emitter } from './emitter.ts';
 import type { Stage } from './stages.ts';
 import { TrackedContainer } from './trackedContainer.ts';
@@ -20,7 +20,6 @@ const MAX_CONTAINERS = 50_000;
 interface UntrackedGap {
   readonly gapId: string;
   readonly from: Mono;
-  /** When an id was last not tracked. */
   last: Mono;
 }
 
@@ -45,7 +44,6 @@ export class TrackedContainers {
     this.#emitter = emitter;
   }
 
-  /** How often an id was not tracked. */
   get untracked(): number {
     return this.#untracked;
   }
@@ -88,7 +86,7 @@ export class TrackedContainers {
   forUpdate(id: string): TrackedContainer | undefined {
     const container = this.#containers.get(id);
     if (container !== undefined) {
-      container.compareAgain();
+      container.unchangedItem = null;
       this.#unsettled.add(container);
       this.#updates += 1;
     }
@@ -98,10 +96,9 @@ export class TrackedContainers {
   /** The container that this item shows unchanged; on a quiet node most are. */
   unchanged(item: ListedItem): TrackedContainer | undefined {
     const container = this.#containers.get(item.object.id);
-    return container?.isUnchanged(item) === true ? container : undefined;
+    return container?.unchangedItem === item ? container : undefined;
   }
 
-  /** More is known of the identity of a container. */
   identify(container: TrackedContainer, identity: ContainerIdentity): void {
     container.identify(identity);
     this.#identityVersion += 1;
@@ -138,10 +135,12 @@ export class TrackedContainers {
     return true;
   }
 
-  /** A relist that ended at `end` has been compared. */
   relisted(end: Mono): void {
     this.#relisted = end;
-    if (this.#gap !== null && this.#gap.last < end) this.#endGap(this.#gap, end);
+    const gap = this.#gap;
+    if (gap === null || gap.last >= end) return;
+    this.#gap = null;
+    this.#emitGap(gap, end);
   }
 
   /**
@@ -165,7 +164,7 @@ export class TrackedContainers {
     this.#containers.delete(id);
     this.#unsettled.delete(container);
     this.#identityVersion += 1;
-    for (const duplicate of duplicates) this.#containers.get(duplicate)?.removeDuplicate(id);
+    for (const duplicate of duplicates) this.#containers.get(duplicate)?.duplicates.delete(id);
   }
 
   /** What happens to ids that are not tracked is unknown: a gap of the stream. */
@@ -176,24 +175,10 @@ export class TrackedContainers {
       return;
     }
     this.#gap = { gapId: this.#emitter.mintId(), from: at, last: at };
-    this.#emitter.emit(null, this.#gapRecord(this.#gap, null));
+    this.#emitGap(this.#gap, null);
   }
 
-  #endGap(gap: UntrackedGap, at: Mono): void {
-    this.#gap = null;
-    this.#emitter.emit(null, this.#gapRecord(gap, at));
-  }
-
-  #gapRecord({ gapId, from }: UntrackedGap, to: Mono | null): RecordOf<'gap'> {
-    const at = (position: Mono) => since(this.#emitter.epochStart, position);
-    return {
-      type: 'gap',
-      t: at(this.#emitter.now),
-      gapId,
-      scope: 'stream',
-      cause: 'too_many_ids',
-      from: at(from),
-      to: to === null ? null : at(to),
-    };
+  #emitGap({ gapId, from }: UntrackedGap, to: Mono | null): void {
+    this.#emitter.emitGap({ gapId, scope: 'stream', cause: 'too_many_ids' }, from, to);
   }
 }

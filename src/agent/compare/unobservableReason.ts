@@ -4,7 +4,7 @@
 import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import type { Coverage, OpenSession } from './coverage.ts';
-import type { Expectation } from './expectation.ts';
+import type { Expectation, StageProof } from './expectation.ts';
 import { CREATED, DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 import { CLOCK_STEP } from './wallClock.ts';
@@ -47,16 +47,17 @@ export function unobservableReason(
   { coverage, session, profile }: JudgedBy,
 ): string | null {
   const exact = exactTime(container, stage);
+  const { from, to } = expectation.proof;
   if (!expectation.isCoverable) return 'before_baseline';
-  if (expectation.from === null) return 'no_lower_bound';
-  if (!coverage.covers(expectation.from)) return 'window_not_covered';
+  if (from === null) return 'no_lower_bound';
+  if (!coverage.covers(from)) return 'window_not_covered';
   // An event came, and lists contradicted it: only the exact time could decide between them.
   if (exact === null && container.events.contradicted(stage) !== null) return 'contradicted';
   const isEndUnknown = stage === STOPPED && container.times.ranUntil === null;
-  if (isEndUnknown && mayHaveEndedBefore(container, expectation.from, session)) {
+  if (isEndUnknown && mayHaveEndedBefore(container, from, session)) {
     return 'may_have_ended_before';
   }
-  if (stage === STOPPED && !profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, expectation)) {
+  if (stage === STOPPED && !profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, to)) {
     return 'may_have_been_removed';
   }
   if ((stage === STARTED || stage === STOPPED) && container.times.proveFailedStart) {
@@ -82,13 +83,13 @@ function mayHaveEndedBefore(
 }
 
 /** Whether a sandbox that stopped may have been on its way out, as no list shows that it stayed. */
-function mayHaveBeenRemoved({ isSandbox, lists }: TrackedContainer, { to }: Expectation): boolean {
+function mayHaveBeenRemoved({ isSandbox, lists }: TrackedContainer, to: Mono): boolean {
   const stayed = lists.lowerBound(DELETED);
   return isSandbox && (stayed === null || stayed < shift(to, MAX_REMOVAL));
 }
 
 /** Lists may go on showing what has long ended: then the runtime's own state was late too. */
-export function causeOf({ cause, from }: Expectation, exact: Mono | null, overdueAfter: Micros): string {
+export function causeOf({ cause, from }: StageProof, exact: Mono | null, overdueAfter: Micros): string {
   const lagged = exact !== null && from !== null && shift(exact, overdueAfter) < from;
   return lagged ? 'runtime_state_late' : cause;
 }

@@ -21,7 +21,6 @@ const MAX_AHEAD_OF_QUERY: Micros = millis(10_000);
 /** Ranges between steps that are kept apart; where a clock is set over and over, the oldest are merged. */
 const MAX_PAST_RANGES = 100;
 
-/** The times that a wall clock showed between two steps. */
 interface WallClockRange {
   readonly from: number;
   readonly to: number;

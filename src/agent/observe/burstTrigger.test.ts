@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Mono, millis, mono, shift } from '../../protocol/units.ts';
-import { BURST_EVENTS, BurstTrigger } from './burstTrigger.ts';
+import { BURST_EVENTS, BurstTrigger } from './relister.ts';
 
 const START = mono(1_000_000);
 const at = (seconds: number): Mono => shift(START, millis(seconds * 1000));

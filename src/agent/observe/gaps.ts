@@ -1,9 +1,11 @@
 /*
  * Gaps: stretches of time that could not be observed. At most one gap of a scope is open. Beside it there may be losses: moments in
- * which something was lost although observation went on.
+ * which something was lost although observation went on. Downtime gaps are from before this agent.
  */
-import type { GapScope, RecordOf } from '../../protocol/record.ts';
-import { type Mono, offset } from '../../protocol/units.ts';
+import { randomUUID } from 'node:crypto';
+import { monoNow, readClocks, wallNow } from '../../platform/clock.ts';
+import { type GapScope, MAX_OFFSET, type RecordOf } from '../../protocol/record.ts';
+import { type Mono, mono, offset, since, type Wall } from '../../protocol/units.ts';
 
 interface OpenGap {
   readonly gapId: string;
@@ -53,7 +55,6 @@ export class Gaps {
     this.#record(scope, gap, now, to < gap.from ? gap.from : to);
   }
 
-  /** Records a gap that has already ended. */
   recordClosed(scope: GapScope, cause: string, from: Mono, to: Mono, now: Mono): void {
     this.#record(scope, { gapId: this.#mintId(), cause, from }, now, to);
   }
@@ -110,4 +111,44 @@ export class Gaps {
       to: to === null ? null : at(to),
     });
   }
+}
+
+/** What is known of the agents before this one. */
+export interface PreviousAgents {
+  readonly start: Mono;
+  /** The last moment that the previous agent observed; null if there was none, or if it has recorded its own end. */
+  readonly lastObserved: {
+    /** Null on another boot: only the wall clock connects the two. */
+    readonly mono: Mono | null;
+    readonly wall: Wall;
+    readonly cause: string;
+  } | null;
+  /** A spool of another node or cluster was found and moved aside; its records are not delivered from here. */
+  readonly quarantined?: { readonly lastAlive: Wall | null } | null;
+}
+
+/**
+ * Gaps from the last moment that a previous agent observed until now. One that could stop in order has declared its own end, and that gap lasts
+ * until this one starts; here is what it could not say.
+ */
+export function downtimeGaps({ start, lastObserved, quarantined }: PreviousAgents): RecordOf<'gap'>[] {
+  const gaps: RecordOf<'gap'>[] = [];
+  if (lastObserved !== null) {
+    const { mono: at, wall, cause } = lastObserved;
+    gaps.push(gapUntilNow(start, 'agent', cause, at ?? onThisBoot(wall)));
+  }
+  if (quarantined != null)
+    gaps.push(gapUntilNow(start, 'spool', 'foreign_spool', onThisBoot(quarantined.lastAlive ?? wallNow())));
+  return gaps;
+}
+
+function onThisBoot(at: Wall): Mono {
+  const { mono: now, wall } = readClocks();
+  return mono(now - Math.max(0, wall - at));
+}
+
+function gapUntilNow(start: Mono, scope: GapScope, cause: string, from: Mono): RecordOf<'gap'> {
+  const to = since(start, monoNow());
+  const earliest = offset(Math.max(-MAX_OFFSET, since(start, from)));
+  return { type: 'gap', t: to, gapId: randomUUID(), scope, cause, from: earliest, to };
 }

@@ -4,7 +4,7 @@
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
-import type { KubeletMinute, RecordOf } from '../../protocol/record.ts';
+import type { KubeletMinute } from '../../protocol/record.ts';
 import { type Micros, type Mono, mono, since } from '../../protocol/units.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
@@ -15,7 +15,6 @@ import { RelistSpeed } from './kubelet/relistSpeed.ts';
 import { clampOffset, type NodeState } from './nodeState.ts';
 import type { Reporter } from './reporter.ts';
 
-/** Keeps the mode for the next agent. */
 export interface ModeStore {
   save(tracker: Pick<ModeTracker, 'state' | 'lastScrape'>): void;
 }
@@ -24,7 +23,6 @@ interface KubeletMonitorOptions {
   readonly epochStart: Mono;
   /** How long a mode is known without a scrape that confirms it. */
   readonly confirmedFor?: Micros;
-  /** What the previous agent saved. */
   readonly saved: SavedMode | null;
   readonly store: ModeStore;
   readonly gaps: Gaps;
@@ -103,7 +101,7 @@ export class KubeletMonitor {
   #reportChange({ model, mode, reason, from, notBefore, at, proof }: ModeChange): void {
     const { epochStart, log, reporter } = this.#options;
     log.info({ model, from, to: mode, reason }, 'kubelet mode changed');
-    const record: RecordOf<'mode_change'> = {
+    reporter.report({
       type: 'mode_change',
       t: since(epochStart, at),
       notBefore: clampOffset(since(epochStart, notBefore)),
@@ -112,8 +110,7 @@ export class KubeletMonitor {
       to: mode,
       reason,
       proof,
-    };
-    reporter.report(record);
+    });
   }
 
   #publishMode(): void {

@@ -14,7 +14,6 @@ export class MalformedMessages {
     this.#log = log;
   }
 
-  /** Counts malformed messages, or items of a list. */
   count(call: CriCall, messages = 1): void {
     this.#metrics.malformed.inc({ call }, messages);
     this.#log.warn({ call, messages }, 'malformed messages from the runtime', messages);

@@ -13,9 +13,9 @@ import { monoNow } from '../../platform/clock.ts';
 import type { EvidenceRecord } from '../../protocol/record.ts';
 import { type Micros, millis } from '../../protocol/units.ts';
 import { AgentMetrics } from '../metrics.ts';
-import { BURST_EVENTS } from './burstTrigger.ts';
 import { SLOW_LIST } from './listGaps.ts';
 import { Observer } from './observer.ts';
+import { BURST_EVENTS } from './relister.ts';
 import { HEARTBEAT } from './stream/frames.ts';
 import { NO_PACE_STORE } from './stream/subscribePolicy.ts';
 

@@ -21,8 +21,7 @@ import type { Mono } from '../../protocol/units.ts';
 import { Comparison } from '../compare/comparison.ts';
 import type { AgentConfig } from '../config.ts';
 import type { AgentMetrics } from '../metrics.ts';
-import { downtimeGaps, type PreviousAgents } from './downtimeGaps.ts';
-import { Gaps } from './gaps.ts';
+import { downtimeGaps, Gaps, type PreviousAgents } from './gaps.ts';
 import type { SavedMode } from './kubelet/modeTracker.ts';
 import type { KubeletScraper } from './kubelet/scraper.ts';
 import { KubeletMonitor, type ModeStore } from './kubeletMonitor.ts';
@@ -93,14 +92,7 @@ export class Observer {
     const epochStart = sink.start;
     const profile = profileOf(runtime);
     this.#options = options;
-    this.#comparison = new Comparison({
-      epochStart,
-      overdueAfter: config.overdueAfter,
-      missedAfter: config.missedAfter,
-      lateAfter: config.lateAfter,
-      profile,
-      mintId: randomUUID,
-    });
+    this.#comparison = new Comparison({ ...config, epochStart, profile, mintId: randomUUID });
     this.#nodeState = new NodeState(epochStart);
     this.#reporter = new Reporter({ ...options, comparison: this.#comparison, nodeState: this.#nodeState });
     this.#gaps = new Gaps(epochStart, randomUUID, (record) => this.#reporter.report(record));

@@ -52,7 +52,6 @@ export class RelistMinute {
     this.#hist[at] = (this.#hist[at] ?? 0) + 1;
   }
 
-  /** A relist failed that began at `from`. */
   addFailure({ from, at }: { readonly from: Mono; readonly at: Mono }, lastEvent: Mono | null): void {
     this.#addLists([from, at, from, at], lastEvent, LIST_FLAGS.failed);
     this.#errors += 1;

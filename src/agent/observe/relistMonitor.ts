@@ -44,7 +44,6 @@ export class RelistMonitor {
   #minute: RelistMinute;
   #lastEvent: Mono | null = null;
   #last: Relist | null = null;
-  /** Whether the last relist was slow, answered or not. */
   #wasSlow = false;
 
   constructor(options: RelistMonitorOptions) {

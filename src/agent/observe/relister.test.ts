@@ -28,9 +28,8 @@ import type { Relist } from '../../protocol/observation.ts';
 import type { EvidenceRecord, RecordOf } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import { AgentMetrics } from '../metrics.ts';
-import { BURST_EVENTS } from './burstTrigger.ts';
 import { Observer } from './observer.ts';
-import { Relister, type RelistFailure } from './relister.ts';
+import { BURST_EVENTS, Relister, type RelistFailure } from './relister.ts';
 import { NO_PACE_STORE } from './stream/subscribePolicy.ts';
 
 const always = { seed: 1 };

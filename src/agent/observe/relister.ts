@@ -22,9 +22,9 @@ import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
+import { TokenBucket } from '../../platform/tokenBucket.ts';
 import type { Relist } from '../../protocol/observation.ts';
 import { between, type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
-import { BurstTrigger } from './burstTrigger.ts';
 import type { RelistStats } from './relistMinute.ts';
 
 /** The kubelet's own limit of a runtime request (kubelet --runtime-request-timeout). */
@@ -37,11 +37,14 @@ const MIN_WAIT: Micros = millis(1_000);
 /** A smaller gain is not worth a token: under evenly spaced events none would be left for a burst. */
 const MIN_GAIN: Micros = millis(1_000);
 
+/** Five pods that start, or two and a half that live and end. */
+export const BURST_EVENTS = 20;
+const EARLY_RELISTS = { capacity: 2, interval: millis(30_000) };
+
 /** The codes of a failed relist, apart from those of its calls. */
 export const RELIST_ERROR_CODES = ['TOO_MANY_ITEMS', 'TOO_MANY_BYTES', 'UNEXPECTED'] as const;
 
 export interface RelistFailure {
-  /** When the failed relist started, and when it failed. */
   readonly from: Mono;
   readonly at: Mono;
   /** See docs/reference/errors.md, "Lists that fail". */
@@ -67,7 +70,6 @@ export interface RelisterOptions {
   readonly timeoutMs?: number;
 }
 
-/** What one relist asks of the wait after it. */
 interface RelistCost {
   /** How long to wait for the runtime's sake, in microseconds. */
   readonly minWait: number;
@@ -115,7 +117,6 @@ export class Relister {
     this.#containers.setRuntime(profile);
   }
 
-  /** Many events bring the next relist forward. */
   eventReceived(): void {
     this.#bursts.eventReceived();
     this.#shortenAfterBurst();
@@ -210,4 +211,27 @@ export class Relister {
 function codeOf(error: unknown): string {
   if (error instanceof CriError || error instanceof EndlessAnswer) return error.code;
   return error instanceof MalformedAnswer ? 'MALFORMED' : 'UNEXPECTED';
+}
+
+/**
+ * After many events the next relist comes early, because containers that live and end between two lists are never listed. Each early relist
+ * takes a token, and tokens return slowly: a node that is busy all day is relisted at most a sixth more often at the default period.
+ */
+export class BurstTrigger {
+  #events = 0;
+  readonly #tokens = new TokenBucket(EARLY_RELISTS);
+
+  eventReceived(): void {
+    this.#events += 1;
+  }
+
+  /** A relist starts, and will show what the events so far announced. */
+  relistStarted(): void {
+    this.#events = 0;
+  }
+
+  /** Whether the next relist may come early. If so, this takes a token. */
+  tryTake(now: Mono): boolean {
+    return this.#events >= BURST_EVENTS && this.#tokens.tryTake(now);
+  }
 }

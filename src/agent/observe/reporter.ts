@@ -10,7 +10,6 @@ import type { Comparison } from '../compare/comparison.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { NodeState } from './nodeState.ts';
 
-/** Where records go. */
 export interface RecordSink {
   setContext(context: Omit<Context, 'no'>): void;
   append(record: EvidenceRecord, identity: ContainerIdentity | null): void;

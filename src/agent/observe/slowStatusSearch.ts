@@ -25,7 +25,6 @@ const REST_FACTOR = 9;
 const MAX_CALLS = 1_000;
 const BEAT: Micros = millis(100);
 
-/** What was seen of a status. */
 export const TIMED_STATUSES = ['quick', 'slow', 'timed_out'] as const;
 export type TimedStatus = (typeof TIMED_STATUSES)[number];
 
@@ -89,13 +88,11 @@ export class SlowStatusSearch {
     this.#calls = 0;
   }
 
-  /** Cancels the call that is under way. */
   stop(): void {
     this.#stopped = true;
     this.#call?.abort();
   }
 
-  /** Ends the minute. */
   takeMinute(epochStart: Mono): StatusesOfMinute {
     const { asked, slow } = this.#minute;
     const slowest = this.#slowest;
@@ -159,18 +156,18 @@ function recordOf({ object, at, took, timedOut }: SlowStatus, epochStart: Mono):
   return { containerId: id, isSandbox, at: since(epochStart, at), took: Math.round(took), timedOut };
 }
 
-/** Adds up the time in which this process runs, and gives up after {@link PATIENCE} of it. */
+/** Adds up the time in which this process runs, and aborts the call after {@link PATIENCE} of it. */
 class Patience {
   isOver = false;
   readonly #readClock: () => Mono;
-  readonly #giveUp: () => void;
+  readonly #abort: () => void;
   readonly #timer = setInterval(() => this.#beat(), BEAT / 1000);
   #last: Mono;
   #ran = 0;
 
-  constructor(readClock: () => Mono, giveUp: () => void) {
+  constructor(readClock: () => Mono, abort: () => void) {
     this.#readClock = readClock;
-    this.#giveUp = giveUp;
+    this.#abort = abort;
     this.#last = readClock();
   }
 
@@ -185,7 +182,7 @@ class Patience {
     this.#add();
     if (this.#ran < PATIENCE || this.isOver) return;
     this.isOver = true;
-    this.#giveUp();
+    this.#abort();
   }
 
   /** A beat that comes later than the next was due shows that this process was held up. */

@@ -25,9 +25,7 @@ import { Stalls } from './stalls.ts';
 import type { StartReader } from './stream/readerProcess.ts';
 import type { PaceStore } from './stream/subscribePolicy.ts';
 import { Subscription, type SubscriptionState } from './stream/subscription.ts';
-import { StreamLoss } from './streamLoss.ts';
-import { streamReason } from './streamReason.ts';
-import { type SessionEnd, type StreamSession, sessionRecord } from './streamSession.ts';
+import { type SessionEnd, type StreamSession, sessionRecord, streamReason } from './streamSession.ts';
 
 /** Without a reader: this often, or four times within `--overdue-after` if that is more often. */
 const MAX_TICK_MS = 500;
@@ -50,7 +48,6 @@ export interface StreamMonitorOptions {
   readonly startReader?: StartReader | undefined;
 }
 
-/** What the monitor asks of the observer. */
 export interface StreamMonitorEvents {
   identified(runtime: RuntimeVersion, profile: RuntimeProfile): void;
   /** An event was compared that had been received at `at`. */
@@ -65,7 +62,6 @@ export class StreamMonitor {
   readonly #events: StreamMonitorEvents;
   readonly #subscription: Subscription;
   readonly #stalls: Stalls;
-  readonly #loss: StreamLoss;
   #session: StreamSession | null = null;
   /** The session's first event has closed the gap before it. */
   #gapClosed = false;
@@ -82,7 +78,6 @@ export class StreamMonitor {
       { epochStart, overdueAfter: config.overdueAfter, comparison, gaps, log },
       monoNow(),
     );
-    this.#loss = new StreamLoss(options);
     comparison.unsubscribed('down');
     gaps.open('stream', 'unproven', epochStart, monoNow());
     this.#subscription = new Subscription(
@@ -93,9 +88,9 @@ export class StreamMonitor {
         opened: (session, at, wallNs) => this.#opened(session, at, wallNs),
         event: (event) => this.#received(event),
         drained: (session, at) => this.#drained(session, at),
-        overflow: (_session, at, dropped) => this.#loss.overflowed(this.#completeUntil(), at, dropped),
+        overflow: (_session, at, dropped) => this.#overflowed(at, dropped),
         eventWithoutStatus: () => metrics.eventsWithoutStatus.inc(),
-        malformed: (_session, at) => this.#loss.malformed(this.#completeUntil(), at),
+        malformed: (_session, at) => this.#malformed(at),
         ended: (_session, closed, code, message) => this.#ended({ closed, code, message }),
         state: (state, reason, error) => this.#stateChanged(state, reason, error),
       },
@@ -108,7 +103,6 @@ export class StreamMonitor {
     this.#startTimer();
   }
 
-  /** Ends the session and waits until its reader is gone. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#stopTimer();
@@ -131,7 +125,6 @@ export class StreamMonitor {
     return isSilent ? 'the reader is silent' : null;
   }
 
-  /** Another runtime answers at the socket. */
   runtimeReplaced(): void {
     this.#subscription.runtimeReplaced();
   }
@@ -185,6 +178,26 @@ export class StreamMonitor {
     // A reader that never opened a session may end without notice, so the timer runs until there is one.
     if (this.#session !== null) this.#stopTimer();
     this.#events.tick();
+  }
+
+  /** A message could not be decoded as an event. */
+  #malformed(at: Mono): void {
+    this.#options.malformed.count('GetContainerEvents');
+    this.#eventsLost('malformed_event', at);
+  }
+
+  /** The reader dropped events without keeping even a digest. */
+  #overflowed(at: Mono, events: number): void {
+    const { metrics, throttledLog } = this.#options;
+    metrics.readerDropped.inc(events);
+    throttledLog.warn({ events }, 'reader dropped events', events);
+    this.#eventsLost('reader_overflow', at);
+  }
+
+  /** An event may have been lost although the session continues: a gap, and nothing that was due across it counts as missed. */
+  #eventsLost(cause: 'malformed_event' | 'reader_overflow', at: Mono): void {
+    this.#options.gaps.addLoss('stream', cause, this.#completeUntil(), at, monoNow());
+    this.#options.comparison.eventsLost(at, cause);
   }
 
   #ended(end: SessionEnd): void {

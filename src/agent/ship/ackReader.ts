@@ -120,7 +120,6 @@ export class AckReader {
     return believed;
   }
 
-  /** The reply, unless it is refused. */
   async #believed(delivery: EpochDelivery, reply: AckReply, json: string): Promise<DeliveryReply[]> {
     const { controllerKeys } = this.#options;
     if (controllerKeys === undefined) return [{ delivery, reply, isChecked: true }];

@@ -3,6 +3,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { readClocks } from '../../platform/clock.ts';
+import { invariant } from '../../platform/invariant.ts';
 import { BATCH_VERSION, type Batch, batchId, type Context, encodeBatch } from '../../protocol/batch.ts';
 import type { ContainerIdentity } from '../../protocol/record.ts';
 import type { Epoch } from '../spool/epoch.ts';
@@ -23,7 +24,6 @@ export class BatchBuilder {
   /** The first contexts of earlier epochs, for probes. */
   readonly #contexts = new WeakMap<Epoch, Context>();
 
-  /** `key`: signs every batch. */
   constructor(spool: Spool, deliveries: Deliveries, key: KeyObject | undefined) {
     this.#key = key;
     this.#spool = spool;
@@ -45,7 +45,7 @@ export class BatchBuilder {
   /** The context of a probe. The store keeps it for the epoch, so that of an earlier epoch must not be the current one. */
   async #contextOf(epoch: Epoch): Promise<Context> {
     const context = this.#contexts.get(epoch) ?? (await this.#firstContextOf(epoch)) ?? this.#spool.context;
-    if (context === null) throw new Error('a batch before the first context');
+    invariant(context !== null, 'a batch before the first context');
     return context;
   }
 

@@ -2,11 +2,11 @@
  * The queue that this node's batches go to. Which one it is depends on the number of queues in the flow settings.
  */
 import { type JobsOptions, Queue } from 'bullmq';
-import { messageOf } from '../../platform/errors.ts';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import { type EnrolmentJob, enrolmentId } from '../../protocol/enrolment.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
-import { runScriptsByDigest } from './scriptsByDigest.ts';
+import { isUnknownScript, runScriptsByDigest } from '../../redis/scripts.ts';
 import type { SealedBatch } from './sealedBatch.ts';
 
 const JOB_OPTIONS: JobsOptions = {
@@ -55,7 +55,6 @@ export class BatchQueue {
     await this.#addTo(this.#queue, 'batch', batch.data, batch.id);
   }
 
-  /** Adds an enrolment, unless the queue has it. */
   async addEnrolment(enrol: string): Promise<void> {
     if (this.#queue === null) return;
     const data: EnrolmentJob = { enrol };
@@ -72,8 +71,9 @@ export class BatchQueue {
     try {
       await queue.add(name, data, { ...JOB_OPTIONS, jobId });
     } catch (error) {
-      if (!messageOf(error).startsWith('NOSCRIPT')) throw error;
-      throw new Error('no controller has loaded the script that adds batches yet', { cause: error });
+      if (!isUnknownScript(error)) throw error;
+      const message = 'no controller has loaded the script that adds batches yet';
+      throw new PlegwatchError('REDIS_REFUSED', message, 'Start a controller.', { cause: error });
     }
   }
 }

@@ -25,7 +25,7 @@ export class ControllerKeyFile {
   readonly #log: Logger;
   #keys: ControllerPublicKeyPair | null = null;
   #readAt: Mono | null = null;
-  #loggedError = '';
+  #loggedError: string | null = null;
 
   constructor(file: string, log: Logger) {
     this.#file = file;
@@ -38,23 +38,21 @@ export class ControllerKeyFile {
     const wait = this.#keys === null ? RETRY : REREAD;
     if (this.#readAt !== null && between(this.#readAt, now) < wait) return this.#keys;
     this.#readAt = now;
-    try {
-      const read = parseControllerKeys(await readFile(this.#file, 'utf8'));
-      if (!read.ok) throw new Error(read.error);
-      const seal = publicKeyOf(read.value.seal, 'X25519');
-      const sign = publicKeyOf(read.value.sign);
-      if (seal === null || sign === null) throw new Error('a key is not valid');
-      this.#keys = { seal, sign };
-      this.#loggedError = '';
-    } catch (error) {
-      this.#logOnce(messageOf(error));
-    }
+    const error = await this.#read().catch(messageOf);
+    if (error !== null && error !== this.#loggedError)
+      this.#log.warn({ file: this.#file, error }, "the controller's keys cannot be read");
+    this.#loggedError = error;
     return this.#keys;
   }
 
-  #logOnce(error: string): void {
-    if (this.#loggedError === error) return;
-    this.#loggedError = error;
-    this.#log.warn({ file: this.#file, error }, "the controller's keys cannot be read");
+  /** Returns what is wrong with the content of the file; null if it is used. */
+  async #read(): Promise<string | null> {
+    const read = parseControllerKeys(await readFile(this.#file, 'utf8'));
+    if (!read.ok) return read.error;
+    const seal = publicKeyOf(read.value.seal, 'X25519');
+    const sign = publicKeyOf(read.value.sign);
+    if (seal === null || sign === null) return 'a key is not valid';
+    this.#keys = { seal, sign };
+    return null;
   }
 }

@@ -103,7 +103,6 @@ export class EpochDelivery {
     return this.#probedAt === null || between(this.#probedAt, now) > this.waitAfter(this.#probes);
   }
 
-  /** Whether several probes were not answered. */
   get isUnanswered(): boolean {
     return !this.#isAnswered && this.#probes > MAX_PROBES;
   }

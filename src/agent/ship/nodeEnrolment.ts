@@ -44,7 +44,6 @@ export interface NodeEnrolmentOptions extends NodeIdentity {
   readonly hold?: Micros;
 }
 
-/** An enrolment that is not confirmed yet. */
 interface SentEnrolment {
   readonly token: string;
   readonly sealKey: KeyObject;
@@ -99,7 +98,6 @@ export class NodeEnrolment {
     return this.#sent !== null;
   }
 
-  /** Whether batches may be sent. */
   mayShip(now: Mono): boolean {
     if (this.#confirmed !== null) return true;
     const isOver = (since: Mono | null, hold: Micros) => since !== null && between(since, now) > hold;

@@ -32,7 +32,6 @@ export interface NodeKeyOptions {
   readonly log: Logger;
 }
 
-/** Reads the key of this node, or makes and saves one. */
 export async function openNodeKey(options: NodeKeyOptions): Promise<KeyObject> {
   const { dir, cluster, node, machine, log } = options;
   const file = join(dir, FILE_NAME);

@@ -20,11 +20,10 @@ import { AckReader } from './ackReader.ts';
 import { BatchQueue } from './batchQueue.ts';
 import { BatchSender } from './batchSender.ts';
 import type { ControllerKeyFile } from './controllerKeyFile.ts';
-import { Deliveries } from './deliveries.ts';
+import { Deliveries, type DeliveryIntervals } from './deliveries.ts';
 import type { EpochDelivery } from './epochDelivery.ts';
 import type { NodeEnrolment } from './nodeEnrolment.ts';
-import { reasonOf } from './refusal.ts';
-import { ShippingStatus } from './shippingStatus.ts';
+import { reasonOf, ShippingStatus } from './shippingStatus.ts';
 import { UnackedAge } from './unackedAge.ts';
 
 /** The wait between two passes while something is under way, in milliseconds. */
@@ -41,16 +40,7 @@ export interface ShipperOptions {
   readonly enrolment?: NodeEnrolment | undefined;
   /** With it, only replies are believed that the controller has signed. */
   readonly controllerKeys?: ControllerKeyFile | undefined;
-  readonly intervals: Omit<
-    AgentInternals,
-    | 'intervalSpoolSweep'
-    | 'intervalEpoch'
-    | 'intervalHandOver'
-    | 'intervalScrape'
-    | 'intervalModeConfirmed'
-    | 'intervalReaderSilence'
-    | 'auditFile'
-  >;
+  readonly intervals: DeliveryIntervals & Pick<AgentInternals, 'intervalIdle' | 'intervalRedisRetry'>;
   readonly log: Logger;
 }
 
@@ -116,7 +106,6 @@ export class Shipper {
     return this.#options.enrolment?.validSeconds() ?? Number.NaN;
   }
 
-  /** How many acknowledgements were refused. */
   get refusedAcks(): number {
     return this.#refusedAcks + this.#ackReader.refused;
   }
@@ -129,7 +118,6 @@ export class Shipper {
     return `an acknowledgement up to seq ${refusedSeq} of epoch ${epoch.meta.epoch} is not believed: ${epoch.lastSeq} are written`;
   }
 
-  /** How many records the store has not acknowledged. */
   get unacknowledged(): number {
     return this.#options.spool.unackedRecords;
   }

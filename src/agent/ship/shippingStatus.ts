@@ -1,10 +1,14 @@
 /*
- * Whether shipping works, and the pause after a failure. It logs when shipping stops and when it works again.
+ * Whether shipping works, why it does not, and the pause after a failure. It logs when shipping stops and when it works again.
  */
 import { Backoff } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
+import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { millis, mono, shift } from '../../protocol/units.ts';
+import type { RedisClient } from '../../redis/client.ts';
+import { describeNeeds, missingRights } from '../../redis/rights.ts';
+import { redisGrants } from '../../redis/users.ts';
 
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 
@@ -53,5 +57,26 @@ export class ShippingStatus {
     if (this.#error !== null) this.#log.info('Redis reachable, records are shipped');
     this.#error = null;
     this.#backoff.reset();
+  }
+}
+
+/** How Redis begins to say that it refuses a command. */
+const REFUSED = /NOPERM|The user executing the script|ACL failure in script/;
+
+/**
+ * The reason of a failure, for the operator. Never throws. Redis names a command at most that an agent may not use, and in a script not even
+ * that: so the agent asks for all its rights, and says which are missing and how to get them.
+ */
+export async function reasonOf(error: unknown, redis: RedisClient, cluster: string): Promise<string> {
+  const message = messageOf(error);
+  if (!REFUSED.test(message)) return message;
+  try {
+    const missing = await missingRights(redis, redisGrants('agent', cluster));
+    if (missing === null) return `${message}; plegwatch redis-acl prints the rights of agents`;
+    // Only a controller may set up a queue, which it does when it finds Redis empty.
+    if (missing.needs.length === 0) return `no controller has set up the queues yet: ${message}`;
+    return `the Redis user may not: ${describeNeeds(missing.needs)}; plegwatch redis-acl prints the rights of agents`;
+  } catch (failure) {
+    return `${message}; its rights could not be checked: ${messageOf(failure)}`;
   }
 }

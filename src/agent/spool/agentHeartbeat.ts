@@ -8,26 +8,28 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from '../../platform/log.ts';
+import * as v from 'valibot';
 import { type Mono, mono, type Wall, wall } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
-import { readJson, type SpoolFiles, writeJson } from './files.ts';
+import { readJson, type SpoolFiles, type SpoolFolder, writeJson } from './files.ts';
 
 export const HEARTBEAT_FILE = 'heartbeat.json';
 export const HEARTBEAT_MS = 10_000;
 
-export interface Heartbeat {
+const integer = v.pipe(v.number(), v.safeInteger());
+
+const HeartbeatSchema = v.object({
   /** The node was observed until then, on the clock of the boot. */
-  readonly mono: Mono;
+  mono: v.pipe(integer, v.transform<number, Mono>(mono)),
   /** The same moment, on the wall clock of the epoch's start. */
-  readonly wall: Wall;
-  readonly bootId: string;
-  /** The incarnation that wrote it. */
-  readonly incarnation: number;
+  wall: v.pipe(integer, v.transform<number, Wall>(wall)),
+  bootId: v.string(),
+  incarnation: integer,
   /** Its records up to here were synced; those in memory end with the process, and the next agent declares them lost. */
-  readonly lastSeq: number;
-  readonly hasStopped: boolean;
-}
+  lastSeq: v.fallback(integer, 0),
+  hasStopped: v.fallback(v.boolean(), false),
+});
+export type Heartbeat = Readonly<v.InferOutput<typeof HeartbeatSchema>>;
 
 /** The last moment that the previous agent observed. */
 export interface LastObserved {
@@ -41,24 +43,8 @@ export function writeHeartbeat(files: SpoolFiles, dir: string, heartbeat: Heartb
   return writeJson(files, join(dir, HEARTBEAT_FILE), heartbeat);
 }
 
-export async function readHeartbeat(files: SpoolFiles, log: Logger, dir: string): Promise<Heartbeat | null> {
-  const read: Partial<Record<keyof Heartbeat, unknown>> = Object(
-    await readJson(files, log, join(dir, HEARTBEAT_FILE)),
-  );
-  const { bootId } = read;
-  const numbers = [read.mono, read.wall, read.incarnation].filter((n) => Number.isSafeInteger(n)).map(Number);
-  const [monoAt, wallAt, incarnation] = numbers;
-  if (monoAt === undefined || wallAt === undefined || incarnation === undefined) return null;
-  if (typeof bootId !== 'string') return null;
-  return {
-    mono: mono(monoAt),
-    wall: wall(wallAt),
-    bootId,
-    incarnation,
-    lastSeq: Number.isSafeInteger(read.lastSeq) ? Number(read.lastSeq) : 0,
-    hasStopped: read.hasStopped === true,
-  };
-}
+export const readHeartbeat = (folder: SpoolFolder): Promise<Heartbeat | null> =>
+  readJson(folder, join(folder.dir, HEARTBEAT_FILE), HeartbeatSchema);
 
 /**
  * The last moment that the agent before this one observed: its last heartbeat, or an event that it wrote after that. Null if there was
@@ -98,6 +84,5 @@ function endedAt(
   return { mono: isSameBoot ? last.mono : null, wall: last.wall, cause: isSameBoot ? 'died' : 'rebooted' };
 }
 
-/** The id of this boot of the machine. */
 export const readBootId = async (): Promise<string> =>
   (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();

@@ -3,8 +3,10 @@
  */
 import { appendFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { runsOf } from '../../../test/support/runs.ts';
 import {
   earlierOf,
   onlySegment,
@@ -46,6 +48,15 @@ describe('a damaged segment', () => {
     expect(await readAll(earlierOf(spool))).toEqual(upTo(10));
   });
 
+  test.each(['', 'null', '7', '"x"', '{"s":"1","c":1,"r":{}}', '{"x":7}'])(
+    'ends before a line that no agent writes, although its checksum is right: %s',
+    async (json) => {
+      const line = `${crc32(json).toString(16).padStart(8, '0')} ${json}\n`;
+      const spool = await damaged((file) => appendFileSync(file, line));
+      expect(await readAll(earlierOf(spool))).toEqual(upTo(10));
+    },
+  );
+
   test('truncated anywhere, yields a prefix of what was written', async () => {
     const first = await bed.open();
     await write(first, 1, 10);
@@ -66,7 +77,7 @@ describe('a damaged segment', () => {
         await bed.close(spool);
         expect(read).toEqual(upTo(read.length));
       }),
-      { numRuns: 25 },
+      { numRuns: runsOf(25) },
     );
   });
 

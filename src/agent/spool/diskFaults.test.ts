@@ -9,13 +9,11 @@ import { basename, dirname } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { type DiskCall, FaultyDisk } from '../../../test/support/faultyDisk.ts';
 import { ModelDisk } from '../../../test/support/modelDisk.ts';
+import { runsOf } from '../../../test/support/runs.ts';
 import { readAll, SpoolBed, upTo, write } from '../../../test/support/spoolBed.ts';
 import { millis, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
 import type { Spool } from './spool.ts';
-
-/** `make check` tries only some of them. */
-const IS_SHORT = process.env['PLEGWATCH_HISTORIES'] !== undefined;
 
 /** Small segments, so that hundreds of histories take seconds. */
 const { SEGMENT_BYTES } = vi.hoisted(() => ({ SEGMENT_BYTES: 16_384 }));
@@ -264,8 +262,9 @@ test.each<Fallback>(['refuse', 'memory'])(
       const calls = await kindsOfCalls(fallback);
       expect(calls.length).toBeGreaterThan(80);
       const failed: string[] = [];
-      for (const [i, fault] of faultsOf(calls, fallback).entries()) {
-        if (i % (IS_SHORT ? 8 : 1) !== 0) continue;
+      const faults = faultsOf(calls, fallback);
+      const step = Math.ceil(faults.length / runsOf(faults.length));
+      for (const fault of faults.filter((_, i) => i % step === 0)) {
         const outcome = await outcomeOf(fallback, fault);
         if (outcome !== null)
           failed.push(`${fault.call} ${fault.code}${fault.lasts ? ' lasting' : ''}: ${outcome}`);

@@ -9,33 +9,31 @@
  * Records are appended to the current epoch only.
  */
 import { join } from 'node:path';
+import * as v from 'valibot';
 import type { Context } from '../../protocol/batch.ts';
 import { type Seq, seq } from '../../protocol/units.ts';
+import { int4, uuid } from '../../protocol/validation.ts';
 import type { SpoolFiles } from './files.ts';
+import { type LostRange, LostRanges } from './lostRanges.ts';
 import { type Segment, SegmentReader } from './segment.ts';
 import type { Contexts, SpoolEntry } from './segmentFormat.ts';
 
 /** What meta.json of an epoch contains. */
-export interface EpochMeta {
-  readonly epoch: string;
-  readonly incarnation: number;
-  readonly prev: string | null;
-  readonly cluster: string;
-  readonly node: string;
-  readonly bootId: string;
+export const EpochMetaSchema = v.object({
+  epoch: uuid,
+  incarnation: int4,
+  prev: v.nullable(uuid),
+  cluster: v.string(),
+  node: v.string(),
+  bootId: v.string(),
   /** See {@link machineId}. */
-  readonly machine: string;
+  machine: v.string(),
   /** The wall clock at the epoch's start, in microseconds since the Unix epoch. */
-  readonly startedWall: number;
+  startedWall: v.pipe(v.number(), v.safeInteger()),
   /** The same moment on the monotonic clock of its boot. */
-  readonly startedMono: number;
-}
-
-export interface LostRange {
-  readonly from: number;
-  readonly to: number;
-  readonly cause: string;
-}
+  startedMono: v.pipe(v.number(), v.safeInteger()),
+});
+export type EpochMeta = Readonly<v.InferOutput<typeof EpochMetaSchema>>;
 
 export interface Retirement {
   /** The wall clock, in milliseconds since the Unix epoch. */
@@ -68,36 +66,23 @@ export class Epoch {
   readonly #files: SpoolFiles;
   readonly #reader: SegmentReader;
   #segments: Segment[];
-  readonly #lost: LostRange[];
+  readonly #lost: LostRanges;
   #lastSeq: Seq;
   #ackedSeq: Seq = seq(0);
   #retirement: Retirement | null = null;
   #unreadable = 0;
 
-  constructor(
-    files: SpoolFiles,
-    {
-      meta,
-      dir,
-      segments = [],
-      contexts = new Map(),
-      lost = [],
-      lastSeq = 0,
-      lastEvent = 0,
-      hasStopped = false,
-    }: EpochContent,
-  ) {
+  constructor(files: SpoolFiles, content: EpochContent) {
+    const { meta, dir, segments = [], lastSeq = 0 } = content;
     this.#files = files;
-    this.#reader = new SegmentReader(files, dir, contexts);
+    this.#reader = new SegmentReader(files, dir, content.contexts ?? new Map());
     this.meta = meta;
     this.dir = dir;
-    this.lastEvent = lastEvent;
-    this.hasStopped = hasStopped;
+    this.lastEvent = content.lastEvent ?? 0;
+    this.hasStopped = content.hasStopped ?? false;
     this.#segments = [...segments];
-    this.#lost = [...lost];
-    this.#lastSeq = seq(
-      Math.max(lastSeq, ...segments.map(({ last }) => last), ...lost.map((range) => range.to)),
-    );
+    this.#lost = new LostRanges(content.lost);
+    this.#lastSeq = seq(Math.max(lastSeq, this.#lost.last, ...segments.map(({ last }) => last)));
   }
 
   /** Oldest first. */
@@ -106,7 +91,7 @@ export class Epoch {
   }
 
   get lost(): readonly LostRange[] {
-    return this.#lost;
+    return this.#lost.declared;
   }
 
   get lastSeq(): Seq {
@@ -235,14 +220,8 @@ export class Epoch {
     return Math.max(0, segment.last - from + 1);
   }
 
-  /** Declares a range lost. Adjacent ranges of one cause are merged. */
   declareLost(range: LostRange): void {
-    const before = this.#lost.at(-1);
-    if (before !== undefined && before.cause === range.cause && before.to + 1 === range.from) {
-      this.#lost[this.#lost.length - 1] = { ...before, to: range.to };
-    } else {
-      this.#lost.push(range);
-    }
+    this.#lost.add(range);
   }
 
   declareUnreadable(from: number, to: number): void {
@@ -252,12 +231,7 @@ export class Epoch {
 
   /** Whether every seq of a range is declared lost. True for an empty range. */
   isDeclaredLost(from: number, to: number): boolean {
-    let next = from;
-    // Ranges may overlap: what was declared unreadable may be declared again when its segment is dropped.
-    for (const range of this.#lost.toSorted((a, b) => a.from - b.from)) {
-      if (range.from <= next) next = Math.max(next, range.to + 1);
-    }
-    return next > to;
+    return this.#lost.include(from, to);
   }
 
   async #entriesOf(segment: Segment, from: number): Promise<readonly SpoolEntry[]> {
@@ -283,7 +257,7 @@ export class Epoch {
 
   /** A failed write may leave records in a segment that were later written again, or dropped: these are not valid. */
   #isValid(segment: Segment, at: Seq): boolean {
-    return at <= segment.last && !this.#lost.some(({ from, to }) => at >= from && at <= to);
+    return at <= segment.last && !this.#lost.include(at, at);
   }
 }
 

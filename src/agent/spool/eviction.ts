@@ -3,9 +3,8 @@
  * is too full, acknowledged ones only. Segments in memory have a limit of their own.
  */
 import { join } from 'node:path';
-import type { Logger } from '../../platform/log.ts';
 import type { Epoch, EpochList } from './epoch.ts';
-import type { SpoolFiles } from './files.ts';
+import { type SpoolFolder, spoolUnusable } from './files.ts';
 import type { Losses } from './losses.ts';
 import type { MemoryFallback } from './memoryFallback.ts';
 import { saveReached } from './recovery.ts';
@@ -18,11 +17,8 @@ const MAX_USAGE = 0.9;
 const MAX_USAGE_TO_RETURN = 0.88;
 const USAGE_VALID_MS = 5_000;
 
-export interface EvictionOptions {
-  readonly dir: string;
+export interface EvictionOptions extends SpoolFolder {
   readonly maxBytes: number;
-  readonly files: SpoolFiles;
-  readonly log: Logger;
 }
 
 export class Eviction {
@@ -76,7 +72,8 @@ export class Eviction {
     if ((await files.usage(dir)) > MAX_USAGE) {
       // A copy: a sweep may remove an epoch meanwhile, and the next one must not be skipped.
       for (const epoch of [...this.#epochs.all]) await this.#dropAcknowledged(epoch, openSegment);
-      if ((await files.usage(dir)) > MAX_USAGE) throw new Error(`the disk is over ${100 * MAX_USAGE} % full`);
+      if ((await files.usage(dir)) > MAX_USAGE)
+        throw spoolUnusable(`the disk is over ${100 * MAX_USAGE} % full`);
     }
     this.#usageCheckedAt = now;
   }

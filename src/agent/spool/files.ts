@@ -3,8 +3,10 @@
  */
 import { mkdir, open, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf } from '../../platform/errors.ts';
+import type * as v from 'valibot';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { parse } from '../../protocol/validation.ts';
 
 /** An open file or folder; a file handle of Node is one. */
 export interface SpoolFile {
@@ -47,6 +49,15 @@ export const LOCAL_FILES: SpoolFiles = {
 
 export const errorCode = (error: unknown): unknown => Reflect.get(Object(error), 'code');
 
+/** `why`: what is wrong with the folder, the disk or the lock. */
+export const spoolUnusable = (why: string, options?: ErrorOptions): PlegwatchError =>
+  new PlegwatchError(
+    'SPOOL_UNUSABLE',
+    why,
+    'Point --spool-dir (PLEGWATCH_SPOOL_DIR) at a folder on a local disk that has space and that the agent may write to.',
+    options,
+  );
+
 /** The disk or the file system cannot read its own data; libuv has no name for EBADMSG (74) and EUCLEAN (117). */
 const UNREADABLE: readonly unknown[] = [
   'EIO',
@@ -59,16 +70,32 @@ const UNREADABLE: readonly unknown[] = [
 /** Whether an error means that data cannot be read, now and probably for ever. */
 export const isUnreadable = (error: unknown): boolean => UNREADABLE.includes(errorCode(error));
 
-/** Reads a JSON file. Null if it does not exist, is incomplete or cannot be read: no file is worth more than the agent's start. */
-export async function readJson(files: SpoolFiles, log: Logger, file: string): Promise<unknown> {
+/** The folder of a spool, the file system that it is in, and the log that says what cannot be read or written there. */
+export interface SpoolFolder {
+  readonly dir: string;
+  readonly files: SpoolFiles;
+  readonly log: Logger;
+}
+
+/**
+ * Reads a JSON file. Null if it does not exist, is incomplete, cannot be read or does not fit the schema: no file is worth more than the
+ * agent's start.
+ */
+export async function readJson<S extends v.GenericSchema>(
+  { files, log }: Pick<SpoolFolder, 'files' | 'log'>,
+  file: string,
+  schema: S,
+): Promise<v.InferOutput<S> | null> {
   try {
-    return JSON.parse(await files.readText(file));
+    const read = parse(schema, JSON.parse(await files.readText(file)));
+    if (read.ok) return read.value;
+    log.error({ file, error: read.error }, 'spool file unreadable');
   } catch (error) {
     if (error instanceof SyntaxError || errorCode(error) === 'ENOENT') return null;
     if (!isUnreadable(error)) throw error;
     log.error({ file, error: messageOf(error) }, 'spool file unreadable');
-    return null;
   }
+  return null;
 }
 
 /** Writes a JSON file, so that readers find either the old or the new one. It may be lost in a power cut. */
@@ -116,6 +143,6 @@ export async function syncFolder(files: SpoolFiles, dir: string): Promise<void> 
 /** Writes a whole text and returns its length in bytes. Throws if only a part was written. */
 export async function writeAll(file: SpoolFile, text: string): Promise<number> {
   const { bytesWritten } = await file.write(text);
-  if (bytesWritten < Buffer.byteLength(text)) throw new Error('the disk wrote only a part of the data');
+  if (bytesWritten < Buffer.byteLength(text)) throw spoolUnusable('the disk wrote only a part of the data');
   return bytesWritten;
 }

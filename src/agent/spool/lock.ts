@@ -11,8 +11,8 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf, PlegwatchError } from '../../platform/errors.ts';
-import type { SpoolFiles } from './files.ts';
+import { messageOf } from '../../platform/errors.ts';
+import { type SpoolFiles, spoolUnusable } from './files.ts';
 
 const RETRY_MS = 500;
 const SQLITE_BUSY = 5;
@@ -26,7 +26,7 @@ export interface SpoolLock {
 /** Files whose names change only while the lock is held: two agents must not write one list of losses, or delete each other's records. */
 export function whileHeld(files: SpoolFiles, lock: SpoolLock): SpoolFiles {
   const checked = <T>(work: () => Promise<T>): Promise<T> =>
-    lock.isHeld() ? work() : Promise.reject(new Error('the lock of the spool is gone'));
+    lock.isHeld() ? work() : Promise.reject(spoolUnusable('the lock of the spool is gone'));
   return {
     open: (path, flags) => files.open(path, flags),
     readText: (path) => files.readText(path),
@@ -63,12 +63,7 @@ function tryLock(file: string): SpoolLock | null {
   } catch (error) {
     database?.close();
     if (error instanceof Error && Reflect.get(error, 'errcode') === SQLITE_BUSY) return null;
-    throw new PlegwatchError(
-      'SPOOL_UNUSABLE',
-      `The spool folder cannot be locked: ${messageOf(error)}.`,
-      'Point --spool-dir (PLEGWATCH_SPOOL_DIR) at a folder on a local disk that the agent may write to.',
-      { cause: error },
-    );
+    throw spoolUnusable(`The spool folder cannot be locked: ${messageOf(error)}.`, { cause: error });
   }
 }
 

@@ -6,21 +6,15 @@
  */
 import { join } from 'node:path';
 import { messageOf } from '../../platform/errors.ts';
-import type { Logger } from '../../platform/log.ts';
-import type { Epoch, EpochList, LostRange } from './epoch.ts';
-import { errorCode, type SpoolFiles, writeAll, writeDurably } from './files.ts';
+import type { Epoch, EpochList } from './epoch.ts';
+import { errorCode, type SpoolFiles, type SpoolFolder, writeAll, writeDurably } from './files.ts';
+import type { LostRange } from './lostRanges.ts';
 
 const RESERVE_FILE = 'reserve';
 const RESERVE_BYTES = 64 * 1024;
 
-export interface LossesOptions {
-  readonly dir: string;
-  readonly log: Logger;
-  readonly files: SpoolFiles;
-}
-
 export class Losses {
-  readonly #options: LossesOptions;
+  readonly #options: SpoolFolder;
   readonly #epochs: EpochList;
   /** How many lost records the files declare. */
   #saved = 0;
@@ -28,7 +22,7 @@ export class Losses {
   /** The save before; it never fails. */
   #saving: Promise<unknown> = Promise.resolve();
 
-  constructor(options: LossesOptions, epochs: EpochList) {
+  constructor(options: SpoolFolder, epochs: EpochList) {
     this.#options = options;
     this.#epochs = epochs;
   }

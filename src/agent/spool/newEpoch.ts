@@ -1,10 +1,11 @@
 /*
- * A new epoch: its incarnation, its name, and the folder that is named after both.
+ * A new epoch: its incarnation, its name, and the folder that is named after both. The next one begins when it is full: long before a seq, an
+ * offset or the number of a context reaches what an envelope and its columns can hold.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { readClocks } from '../../platform/clock.ts';
-import type { Mono } from '../../protocol/units.ts';
+import { type Micros, type Mono, millis } from '../../protocol/units.ts';
 import { Epoch, type EpochMeta } from './epoch.ts';
 import { type SpoolFiles, syncFolder, writeDurably } from './files.ts';
 
@@ -59,3 +60,21 @@ export async function createEpoch(
   await syncFolder(options.files, join(options.dir, 'epochs'));
   return { epoch: new Epoch(options.files, { meta, dir }), start };
 }
+
+/** Half of the seqs of an int4. */
+export const MAX_EPOCH_RECORDS = 2 ** 30;
+/** A record's offset may be 400 days. */
+export const MAX_EPOCH_AGE: Micros = millis(90 * 86_400_000);
+/** Half of the contexts of an envelope. */
+export const MAX_EPOCH_CONTEXTS = 500_000;
+
+export interface EpochExtent {
+  readonly records: number;
+  readonly contexts: number;
+  readonly age: Micros;
+}
+
+export const isEpochFull = (
+  { records, contexts, age }: EpochExtent,
+  maxAge: Micros = MAX_EPOCH_AGE,
+): boolean => records >= MAX_EPOCH_RECORDS || contexts >= MAX_EPOCH_CONTEXTS || age >= maxAge;

@@ -2,9 +2,9 @@
  * Opens a spool: takes the lock, quarantines another's spool, recovers the earlier epochs and creates a new one.
  */
 import { join } from 'node:path';
-import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import { messageOf, type PlegwatchError } from '../../platform/errors.ts';
 import { lastObserved, readBootId, readHeartbeat } from './agentHeartbeat.ts';
-import { LOCAL_FILES, type SpoolFiles, syncFolder } from './files.ts';
+import { LOCAL_FILES, type SpoolFiles, spoolUnusable, syncFolder } from './files.ts';
 import { lockSpool, whileHeld } from './lock.ts';
 import { writeReserve } from './losses.ts';
 import { MemoryFallback } from './memoryFallback.ts';
@@ -77,7 +77,7 @@ async function openOnDisk(options: CompleteOptions, signal: AbortSignal): Promis
     const files = whileHeld(options.files, lock);
     const locked = { ...options, files };
     const quarantined = await quarantine(locked);
-    const heartbeat = await readHeartbeat(files, log, dir);
+    const heartbeat = await readHeartbeat(locked);
     const recovered = await recoverEpochs(locked, heartbeat);
     const earlier = [...(await readRetiredEpochs(locked, recovered)), ...recovered].sort(
       (a, b) => a.meta.incarnation - b.meta.incarnation,
@@ -88,15 +88,9 @@ async function openOnDisk(options: CompleteOptions, signal: AbortSignal): Promis
     return { files, fallback, lock, earlier, current, lastObserved: last, quarantined };
   } catch (error) {
     lock.release();
-    throw error instanceof PlegwatchError ? error : unusable(error);
+    throw unusable(error);
   }
 }
 
-function unusable(error: unknown): PlegwatchError {
-  return new PlegwatchError(
-    'SPOOL_UNUSABLE',
-    `The spool folder cannot be used: ${messageOf(error)}.`,
-    'Point --spool-dir (PLEGWATCH_SPOOL_DIR) at a folder on a local disk that the agent may write to.',
-    { cause: error },
-  );
-}
+const unusable = (error: unknown): PlegwatchError =>
+  spoolUnusable(`The spool folder cannot be used: ${messageOf(error)}.`, { cause: error });

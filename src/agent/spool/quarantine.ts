@@ -5,21 +5,17 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from '../../platform/log.ts';
 import type { Wall } from '../../protocol/units.ts';
 import { HEARTBEAT_FILE, readHeartbeat } from './agentHeartbeat.ts';
-import type { EpochMeta } from './epoch.ts';
-import { readJson, type SpoolFiles, syncFolder } from './files.ts';
+import { type EpochMeta, EpochMetaSchema } from './epoch.ts';
+import { readJson, type SpoolFolder, syncFolder } from './files.ts';
 import { RETIRED_FILE } from './retiredEpochs.ts';
 
-export interface QuarantineOptions {
-  readonly dir: string;
+export interface QuarantineOptions extends SpoolFolder {
   readonly cluster: string;
   readonly node: string;
   /** Empty if it is not known. */
   readonly machine: string;
-  readonly log: Logger;
-  readonly files: SpoolFiles;
 }
 
 export interface QuarantinedSpool {
@@ -31,7 +27,7 @@ export async function quarantine(options: QuarantineOptions): Promise<Quarantine
   const { dir, files, log } = options;
   const foreign = await findForeign(options);
   if (foreign === null) return null;
-  const lastAlive = (await readHeartbeat(files, log, dir))?.wall ?? null;
+  const lastAlive = (await readHeartbeat(options))?.wall ?? null;
   const aside = join(dir, `foreign-${Date.now()}`);
   await files.makeFolder(aside);
   const { cluster, node, machine } = foreign;
@@ -49,17 +45,11 @@ export async function quarantine(options: QuarantineOptions): Promise<Quarantine
   return { lastAlive };
 }
 
-async function findForeign({
-  dir,
-  files,
-  log,
-  cluster,
-  node,
-  machine,
-}: QuarantineOptions): Promise<EpochMeta | null> {
+async function findForeign(options: QuarantineOptions): Promise<EpochMeta | null> {
+  const { dir, files, cluster, node, machine } = options;
   const root = join(dir, 'epochs');
   for (const name of await files.list(root)) {
-    const meta = (await readJson(files, log, join(root, name, 'meta.json'))) as EpochMeta | null;
+    const meta = await readJson(options, join(root, name, 'meta.json'), EpochMetaSchema);
     if (meta === null) continue;
     const isOtherMachine = machine !== '' && meta.machine !== '' && meta.machine !== machine;
     if (meta.cluster !== cluster || meta.node !== node || isOtherMachine) return meta;

@@ -16,7 +16,6 @@ export interface ReadStretch {
   readonly highestUntrusted: number;
   /** Where to continue reading later. */
   readonly end: number;
-  /** Whether a sector could not be read. */
   readonly isDamaged: boolean;
 }
 

@@ -2,11 +2,14 @@
  * Recovery: reads the epochs that earlier incarnations left in a spool folder, and declares lost what is missing from them.
  */
 import { join } from 'node:path';
+import * as v from 'valibot';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { int4 } from '../../protocol/validation.ts';
 import type { Heartbeat } from './agentHeartbeat.ts';
-import { Epoch, type EpochContent, type EpochMeta, type LostRange } from './epoch.ts';
-import { isUnreadable, readJson, type SpoolFiles, writeDurably } from './files.ts';
+import { Epoch, type EpochContent, EpochMetaSchema } from './epoch.ts';
+import { isUnreadable, readJson, type SpoolFiles, type SpoolFolder, writeDurably } from './files.ts';
+import { type LostRange, LostRangeSchema, LostRanges } from './lostRanges.ts';
 import { type ReadStretch, readSegment } from './readSegment.ts';
 import { firstSeqOf, SEGMENT_BYTES, type Segment } from './segment.ts';
 import type { Contexts } from './segmentFormat.ts';
@@ -14,19 +17,13 @@ import type { Contexts } from './segmentFormat.ts';
 /** Contains the last seq of an epoch that has no segments left. */
 const REACHED_FILE = 'reached.json';
 
-export interface RecoveryOptions {
-  readonly dir: string;
-  readonly log: Logger;
-  readonly files: SpoolFiles;
-}
-
 /** Saves how far an epoch went. Must be called before its last segment is deleted. */
 export const saveReached = (files: SpoolFiles, { dir, lastSeq }: Epoch): Promise<void> =>
   writeDurably(files, dir, REACHED_FILE, lastSeq);
 
 /** The epochs in the folder, ordered by incarnation. */
 export async function recoverEpochs(
-  options: RecoveryOptions,
+  options: SpoolFolder,
   heartbeat: Pick<Heartbeat, 'incarnation' | 'lastSeq'> | null,
 ): Promise<Epoch[]> {
   const root = join(options.dir, 'epochs');
@@ -40,22 +37,23 @@ export async function recoverEpochs(
 
 async function recoverEpoch(
   dir: string,
-  options: RecoveryOptions,
+  options: SpoolFolder,
   heartbeat: Pick<Heartbeat, 'incarnation' | 'lastSeq'> | null,
 ): Promise<Epoch | null> {
   const { files, log } = options;
-  const meta = (await readJson(files, log, join(dir, 'meta.json'))) as EpochMeta | null;
+  const meta = await readJson(options, join(dir, 'meta.json'), EpochMetaSchema);
   if (meta === null) {
     await removeUnstarted(dir, options);
     return null;
   }
-  const declared = ((await readJson(files, log, join(dir, 'lost.json'))) as LostRange[] | null) ?? [];
-  const saved = await readJson(files, log, join(dir, REACHED_FILE));
-  const savedSeq = typeof saved === 'number' ? saved : 0;
+  const declared = new LostRanges(
+    (await readJson(options, join(dir, 'lost.json'), v.array(LostRangeSchema))) ?? [],
+  );
+  const savedSeq = (await readJson(options, join(dir, REACHED_FILE), int4)) ?? 0;
   const beat = heartbeat?.incarnation === meta.incarnation ? heartbeat.lastSeq : 0;
   const known = Math.max(savedSeq, beat);
   const { segments, contexts, missing, lastEvent, hasStopped } = await recoverSegments(dir, options, known);
-  const lost = [...declared, ...missing.flatMap((range) => without(range, declared))];
+  const lost = [...declared.declared, ...missing.flatMap((range) => declared.without(range))];
   const epoch = new Epoch(files, {
     meta,
     dir,
@@ -76,26 +74,12 @@ async function recoverEpoch(
 }
 
 /** An epoch without meta.json died before its first record. If it has records all the same, it is left for people to look at. */
-async function removeUnstarted(dir: string, { files, log }: RecoveryOptions): Promise<void> {
+async function removeUnstarted(dir: string, { files, log }: SpoolFolder): Promise<void> {
   if ((await files.list(dir)).some((name) => name.endsWith('.seg'))) {
     log.error({ dir }, 'epoch has records but no readable meta.json, ignored');
     return;
   }
   await files.remove(dir);
-}
-
-/** The parts of a range that are not declared lost yet. */
-function without(range: LostRange, declared: readonly LostRange[]): LostRange[] {
-  return declared.reduce<LostRange[]>(
-    (parts, { from, to }) =>
-      parts.flatMap((part) =>
-        [
-          { ...part, to: Math.min(part.to, from - 1) },
-          { ...part, from: Math.max(part.from, to + 1) },
-        ].filter((each) => each.from <= each.to),
-      ),
-    [range],
-  );
 }
 
 interface RecoveredSegments extends Required<Pick<EpochContent, 'contexts' | 'lastEvent' | 'hasStopped'>> {
@@ -106,7 +90,7 @@ interface RecoveredSegments extends Required<Pick<EpochContent, 'contexts' | 'la
 /** `known`: the epoch reached at least this seq. */
 async function recoverSegments(
   dir: string,
-  { files, log }: RecoveryOptions,
+  { files, log }: SpoolFolder,
   known: number,
 ): Promise<RecoveredSegments> {
   const segments: Segment[] = [];

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { CONTEXT, SpoolBed, write } from '../../../test/support/spoolBed.ts';
-import { seq } from '../../protocol/units.ts';
+import { millis, seq } from '../../protocol/units.ts';
 import { EpochList } from './epoch.ts';
 import { LOCAL_FILES } from './files.ts';
 import { RETIRED_FILE, RetiredEpochs } from './retiredEpochs.ts';
@@ -24,7 +24,12 @@ async function acknowledged() {
   return {
     files,
     epoch,
-    retired: new RetiredEpochs({ files, dir: bed.dir }, new EpochList([epoch], current)),
+    retired: new RetiredEpochs({
+      files,
+      dir: bed.dir,
+      retention: millis(0),
+      epochs: new EpochList([epoch], current),
+    }),
   };
 }
 

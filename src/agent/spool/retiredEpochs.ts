@@ -6,9 +6,13 @@
  * number and their age are bounded.
  */
 import { join } from 'node:path';
-import { Epoch, type EpochList, type EpochMeta, type Retirement } from './epoch.ts';
-import { readJson, type SpoolFiles, writeDurably } from './files.ts';
-import type { RecoveryOptions } from './recovery.ts';
+import * as v from 'valibot';
+import { ContextSchema } from '../../protocol/batch.ts';
+import type { Micros } from '../../protocol/units.ts';
+import { int4 } from '../../protocol/validation.ts';
+import { Epoch, type EpochList, EpochMetaSchema, type Retirement } from './epoch.ts';
+import { readJson, type SpoolFiles, type SpoolFolder, writeDurably } from './files.ts';
+import type { Segment } from './segment.ts';
 
 export const RETIRED_FILE = 'retired.json';
 /** How many epochs are remembered; each takes about 400 bytes. */
@@ -16,37 +20,58 @@ export const MAX_RETIRED_EPOCHS = 32;
 /** For how long they are remembered: an older backup is of no use. */
 export const RETIRED_RETENTION_MS = 30 * 86_400_000;
 
-interface RetiredEpoch extends Retirement {
-  readonly meta: EpochMeta;
-  readonly last: number;
-}
+const RetiredEpochSchema = v.object({
+  meta: EpochMetaSchema,
+  last: int4,
+  at: v.number(),
+  context: v.fallback(v.nullable(ContextSchema), null),
+});
+type RetiredEpoch = v.InferOutput<typeof RetiredEpochSchema>;
 
 /** The retired epochs, ordered by incarnation, without those that were recovered from their folders. */
-export async function readRetiredEpochs(
-  { files, dir, log }: RecoveryOptions,
-  recovered: readonly Epoch[],
-): Promise<Epoch[]> {
-  const read = await readJson(files, log, join(dir, RETIRED_FILE));
-  // It needs no validation: we wrote it, and it is whole or missing.
-  const retired = Array.isArray(read) ? (read as RetiredEpoch[]) : [];
-  return retired
+export async function readRetiredEpochs(options: SpoolFolder, recovered: readonly Epoch[]): Promise<Epoch[]> {
+  const retired = await readJson(options, join(options.dir, RETIRED_FILE), v.array(RetiredEpochSchema));
+  return (retired ?? [])
     .filter(({ meta }) => !recovered.some((epoch) => epoch.meta.epoch === meta.epoch))
     .map(({ meta, last, at, context }) => {
-      const epoch = new Epoch(files, { meta, dir: '', lastSeq: last });
+      const epoch = new Epoch(options.files, { meta, dir: '', lastSeq: last });
       epoch.retire({ at, context });
       return epoch;
     });
 }
 
-export class RetiredEpochs {
-  readonly #files: SpoolFiles;
-  readonly #dir: string;
-  readonly #epochs: EpochList;
+export interface RetiredEpochsOptions {
+  readonly files: SpoolFiles;
+  readonly dir: string;
+  readonly retention: Micros;
+  readonly epochs: EpochList;
+}
 
-  constructor({ files, dir }: { readonly files: SpoolFiles; readonly dir: string }, epochs: EpochList) {
-    this.#files = files;
-    this.#dir = dir;
-    this.#epochs = epochs;
+export class RetiredEpochs {
+  readonly #options: RetiredEpochsOptions;
+
+  constructor(options: RetiredEpochsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Deletes acknowledged segments after their retention; an epoch is retired before its last one is deleted, unless `mayRetire` returns false.
+   * Throws if something could not be deleted or saved; the next sweep tries again.
+   */
+  async sweep(mayRetire: () => boolean): Promise<void> {
+    const { epochs, retention } = this.#options;
+    const horizonMs = Date.now() - retention / 1000;
+    for (const epoch of [...epochs.all]) {
+      for (const segment of epoch.segments.slice(0, -1)) {
+        if (!isExpired(epoch, segment, horizonMs)) break;
+        await epoch.drop(segment, 'none');
+      }
+      const mayEnd = epoch !== epochs.current && epoch.retirement === null && epoch.isAcknowledged;
+      const [oldest] = epoch.segments;
+      const isOver = oldest === undefined || isExpired(epoch, oldest, horizonMs);
+      if (mayEnd && isOver && mayRetire()) await this.retire(epoch);
+    }
+    await this.#forgetOldest();
   }
 
   /**
@@ -55,7 +80,7 @@ export class RetiredEpochs {
    */
   async retire(epoch: Epoch): Promise<void> {
     if (epoch.lastSeq === 0) {
-      this.#epochs.remove(epoch);
+      this.#options.epochs.remove(epoch);
     } else {
       const [entry] = await epoch.read(epoch.oldestSeq, 1, 1);
       const retirement = { at: Date.now(), context: entry?.context ?? null };
@@ -65,26 +90,31 @@ export class RetiredEpochs {
       epoch.retire(retirement);
       epoch.releaseSegments();
     }
-    await this.#files.remove(epoch.dir);
+    await this.#options.files.remove(epoch.dir);
   }
 
-  async forgetOldest(): Promise<void> {
-    const retired = this.#epochs.all.filter(({ retirement }) => retirement !== null);
+  async #forgetOldest(): Promise<void> {
+    const { epochs } = this.#options;
+    const retired = epochs.all.filter(({ retirement }) => retirement !== null);
     const horizon = Date.now() - RETIRED_RETENTION_MS;
     const forgotten = retired.filter(
       ({ retirement }, i) => i < retired.length - MAX_RETIRED_EPOCHS || (retirement?.at ?? 0) < horizon,
     );
     if (forgotten.length === 0) return;
-    for (const epoch of forgotten) this.#epochs.remove(epoch);
+    for (const epoch of forgotten) epochs.remove(epoch);
     await this.#save();
   }
 
   /** `retiring`: an epoch that is retired once that is saved. */
   async #save(retiring: Epoch | null = null, itsRetirement: Retirement | null = null): Promise<void> {
-    const retired = this.#epochs.all.flatMap((epoch): RetiredEpoch[] => {
+    const { files, dir, epochs } = this.#options;
+    const retired = epochs.all.flatMap((epoch): RetiredEpoch[] => {
       const retirement = epoch === retiring ? itsRetirement : epoch.retirement;
       return retirement === null ? [] : [{ meta: epoch.meta, last: epoch.lastSeq, ...retirement }];
     });
-    await writeDurably(this.#files, this.#dir, RETIRED_FILE, retired);
+    await writeDurably(files, dir, RETIRED_FILE, retired);
   }
 }
+
+const isExpired = (epoch: Epoch, segment: Segment, horizonMs: number): boolean =>
+  segment.last <= epoch.ackedSeq && segment.modifiedMs < horizonMs;

@@ -8,9 +8,11 @@
  * deleted file. Lines after an unreadable sector are, because their file was written beyond it.
  */
 import { crc32 } from 'node:zlib';
+import * as v from 'valibot';
 import type { Context } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import { type Seq, seq } from '../../protocol/units.ts';
+import { parseJson } from '../../protocol/validation.ts';
 
 export interface SpoolEntry {
   readonly seq: Seq;
@@ -95,17 +97,22 @@ function highestSeq(text: string, from: number): number {
     .reduce((highest, each) => Math.max(highest, parseLine(each)?.s ?? 0), 0);
 }
 
-/** The JSON of a line. It needs no validation: the checksum shows that we wrote it. */
-type SegmentLine = {
-  readonly x?: Context;
-  readonly s?: number;
-  readonly c?: number;
-  readonly r?: EvidenceRecord;
-  readonly o?: ContainerIdentity;
-};
+const number = v.pipe(v.number(), v.safeInteger());
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
+
+/** The JSON of a line. What a context and a record contain needs no other check here: the checksum shows that we wrote it. */
+const SegmentLineSchema = v.object({
+  x: v.optional(v.custom<Context>(isObject)),
+  s: v.optional(number),
+  c: v.optional(number),
+  r: v.optional(v.custom<EvidenceRecord>(isObject)),
+  o: v.optional(v.custom<ContainerIdentity>(isObject)),
+});
+type SegmentLine = v.InferOutput<typeof SegmentLineSchema>;
 
 function parseLine(text: string): SegmentLine | null {
   const json = text.slice(9);
   if (text[8] !== ' ' || Number.parseInt(text.slice(0, 8), 16) !== crc32(json)) return null;
-  return JSON.parse(json) as SegmentLine;
+  const line = parseJson(SegmentLineSchema, json);
+  return line.ok ? line.value : null;
 }

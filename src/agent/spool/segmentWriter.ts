@@ -112,9 +112,7 @@ export class SegmentWriter {
   async abandon(): Promise<void> {
     await this.#close();
     // A full disk still creates files: without this, empty ones would pile up.
-    await this.#epoch.removeEmptySegment().catch((error: unknown) => {
-      this.#options.log.error({ error: messageOf(error) }, 'empty spool segment not removed');
-    });
+    await this.#epoch.removeEmptySegment().catch(this.#logs('empty spool segment not removed'));
   }
 
   /** Syncs what was appended before. Returns whether that succeeded. */
@@ -122,7 +120,6 @@ export class SegmentWriter {
     return this.#afterSyncs(() => this.#sync());
   }
 
-  /** Syncs and closes the last segment. */
   async end(): Promise<void> {
     this.#isEnding = true;
     await this.sync();
@@ -163,9 +160,7 @@ export class SegmentWriter {
         this.#options.log.error({ error: messageOf(error) }, 'spool segment not synced, it is written again');
       }
       if (open.unsynced.length > 0) this.#suspect = { segment: open.segment, lines: open.unsynced };
-      await open.file.close().catch((error: unknown) => {
-        this.#options.log.error({ error: messageOf(error) }, 'spool segment not closed');
-      });
+      await open.file.close().catch(this.#logs('spool segment not closed'));
     });
   }
 
@@ -174,10 +169,7 @@ export class SegmentWriter {
     this.#suspect = null;
     const synced = (lines[0]?.seq ?? segment.last + 1) - 1;
     if (synced >= segment.first) segment.last = synced;
-    else
-      await this.#epoch.removeSegment(segment).catch((error: unknown) => {
-        this.#options.log.error({ error: messageOf(error) }, 'spool segment not removed');
-      });
+    else await this.#epoch.removeSegment(segment).catch(this.#logs('spool segment not removed'));
   }
 
   /** One fsync serves all writes until the timer ends; without a write there is no timer. */
@@ -214,6 +206,9 @@ export class SegmentWriter {
     }
     open.unsynced.splice(0, lines);
   }
+
+  readonly #logs = (message: string) => (error: unknown) =>
+    this.#options.log.error({ error: messageOf(error) }, message);
 
   #afterSyncs<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#syncing.then(work);

@@ -19,26 +19,25 @@
  */
 import { openSync, writeSync } from 'node:fs';
 import { messageOf } from '../../platform/errors.ts';
+import { invariant } from '../../platform/invariant.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { Context } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, seq, wall } from '../../protocol/units.ts';
 import { HEARTBEAT_MS, type LastObserved, writeHeartbeat } from './agentHeartbeat.ts';
 import { type Epoch, EpochList } from './epoch.ts';
-import { isEpochFull } from './epochLimits.ts';
 import { Eviction } from './eviction.ts';
 import type { SpoolFiles } from './files.ts';
 import type { SpoolLock } from './lock.ts';
 import { Losses, writeReserve } from './losses.ts';
 import type { MemoryFallback } from './memoryFallback.ts';
-import type { NewEpoch } from './newEpoch.ts';
+import { isEpochFull, type NewEpoch } from './newEpoch.ts';
 import type { QuarantinedSpool } from './quarantine.ts';
 import { RetiredEpochs } from './retiredEpochs.ts';
 import { recordLine } from './segmentFormat.ts';
 import { SegmentWriter } from './segmentWriter.ts';
 import { SpoolWriter } from './spoolWriter.ts';
 import { SpoolStatus } from './status.ts';
-import { type SweptParts, sweep } from './sweep.ts';
 import { WriteBuffer } from './writeBuffer.ts';
 
 export interface SpoolSettings {
@@ -56,7 +55,6 @@ export interface SpoolSettings {
   readonly log: Logger;
 }
 
-/** What was found when the spool was opened. */
 export interface OpenedSpool {
   readonly files: SpoolFiles;
   /** Null if running from memory is not allowed. */
@@ -87,7 +85,7 @@ export class Spool {
   readonly #buffer: WriteBuffer;
   readonly #segments: SegmentWriter;
   readonly #writer: SpoolWriter;
-  readonly #swept: SweptParts;
+  readonly #retired: RetiredEpochs;
   readonly #sweepTimer: NodeJS.Timeout;
   readonly #full = new AbortController();
   #heartbeatTimer: NodeJS.Timeout | undefined;
@@ -98,7 +96,6 @@ export class Spool {
 
   constructor(settings: SpoolSettings, opened: OpenedSpool) {
     const { files, fallback, current } = opened;
-    const { log, retention } = settings;
     const options = { ...settings, files };
     this.start = current.start;
     this.lastObserved = opened.lastObserved;
@@ -107,19 +104,17 @@ export class Spool {
     this.#lock = opened.lock;
     this.#audit = settings.auditFile === undefined ? null : openSync(settings.auditFile, 'a');
     const epochs = new EpochList(opened.earlier, current.epoch);
-    const losses = new Losses(options, epochs);
     const status = new SpoolStatus(fallback);
-    const buffer = new WriteBuffer(current.epoch, losses);
     this.#epochs = epochs;
-    this.#losses = losses;
     this.#status = status;
+    this.#losses = new Losses(options, epochs);
+    const buffer = new WriteBuffer(current.epoch, this.#losses);
     this.#buffer = buffer;
-    this.#eviction = new Eviction(options, fallback, epochs, losses);
-    const eviction = this.#eviction;
-    const segments = new SegmentWriter({ ...options, fallback, buffer }, current.epoch, eviction, status);
-    this.#segments = segments;
-    this.#writer = new SpoolWriter({ buffer, segments, status, fallback, log });
-    this.#swept = { retention, epochs, retired: new RetiredEpochs(options, epochs), losses, status };
+    this.#eviction = new Eviction(options, fallback, epochs, this.#losses);
+    const parts = { ...options, fallback, buffer };
+    this.#segments = new SegmentWriter(parts, current.epoch, this.#eviction, status);
+    this.#writer = new SpoolWriter({ ...parts, segments: this.#segments, status });
+    this.#retired = new RetiredEpochs({ ...options, epochs });
     this.#sweepTimer = setInterval(() => {
       this.#sweeping ??= this.#sweep().finally(() => {
         this.#sweeping = null;
@@ -178,14 +173,13 @@ export class Spool {
     return this.#context;
   }
 
-  /** Sets the context of the records that follow. */
   setContext(context: Omit<Context, 'no'>): void {
     this.#context = { no: (this.#context?.no ?? 0) + 1, ...context };
   }
 
   /** Appends a record, which is written soon. Throws before the first context. */
   append(record: EvidenceRecord, object: ContainerIdentity | null): void {
-    if (this.#context === null) throw new Error('a record before the first context');
+    invariant(this.#context !== null, 'a record before the first context');
     const at = seq(this.#nextSeq);
     this.#nextSeq += 1;
     const line = recordLine(at, this.#context.no, record, object);
@@ -194,7 +188,6 @@ export class Spool {
     void this.flush();
   }
 
-  /** Sets what is called after every write. */
   onWritten(listener: () => void): void {
     this.#writer.onWritten(listener);
   }
@@ -252,7 +245,9 @@ export class Spool {
     try {
       await this.#returnToDisk();
       if (!this.isInMemory) await writeReserve(files, dir);
-      await sweep(this.#swept);
+      // In memory the list of retired epochs would be gone with the process.
+      await this.#retired.sweep(() => !this.isInMemory);
+      await this.#losses.save();
     } catch (error) {
       log.error({ error: messageOf(error) }, 'spool sweep failed');
     }

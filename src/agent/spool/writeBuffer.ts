@@ -9,7 +9,6 @@ import type { Losses } from './losses.ts';
 
 const MAX_BYTES = 8 * 1024 * 1024;
 
-/** The line of a record that waits to be written. */
 export interface BufferedLine {
   readonly seq: Seq;
   readonly line: string;

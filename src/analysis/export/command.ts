@@ -10,15 +10,21 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
+import { and, gte, lt, sql } from 'drizzle-orm';
+import { QueryBuilder } from 'drizzle-orm/pg-core';
 import { csvLine } from '../../platform/csv.ts';
 import { PlegwatchError } from '../../platform/errors.ts';
 import { unwritable, writeOutput } from '../../platform/outputFile.ts';
 import { withClient } from '../../store/connection.ts';
+import { rowsOf } from '../../store/cursor.ts';
 import type { DatabaseSettings } from '../../store/databaseAccess.ts';
-import { notFound } from '../../store/notFound.ts';
-import listClusters from '../../store/sql/listClusters.sql';
-import type { SqlRunner, Store } from '../../store/store.ts';
-import { fetchRows } from '../cursor.ts';
+import { oneOf } from '../../store/expressions.ts';
+import { requireClusters } from '../../store/notFound.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { text } from '../../store/schema/columns.ts';
+import { nullable, rowOf, command as sqlCommand } from '../../store/statement.ts';
+import { readColumns } from '../../store/statements.ts';
+import type { Store } from '../../store/store.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './views.ts';
 
 export interface ExportCommand extends DatabaseSettings {
@@ -31,6 +37,11 @@ export interface ExportCommand extends DatabaseSettings {
   /** Called after each file. */
   readonly print: (line: string) => void;
 }
+
+/** The whole day is read: a plan for its first rows would take longer. */
+const BEGIN = sqlCommand(`BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SET LOCAL TIME ZONE 'UTC'; SET LOCAL cursor_tuple_fraction = 1`);
+const COMMIT = sqlCommand('COMMIT');
 
 const DAY_MS = 86_400_000;
 /** Agents deliver within minutes, unless there is an outage. */
@@ -45,10 +56,7 @@ export async function runExport(command: ExportCommand): Promise<void> {
       '--from must be before --to.',
       'See plegwatch export --help.',
     );
-  const { rows } = await store.run<{ name: string }>({ text: listClusters });
-  const names = rows.map(({ name }) => name);
-  const missing = cluster?.find((name) => !names.includes(name));
-  if (missing !== undefined) throw notFound('cluster', missing, names);
+  await requireClusters(store, cluster);
   await mkdir(dir, { recursive: true }).catch((error: unknown) => {
     throw unwritable('--dir', dir, error);
   });
@@ -63,22 +71,11 @@ async function exportDay(command: ExportCommand, day: number): Promise<void> {
   const name = [view, ...(cluster?.toSorted() ?? []), `${date}.csv.gz`].join('-');
   const file = join(dir, name);
   if (await isFinal(file, day)) return print(`${name}: kept`);
-  const rows = await withClient(command, 'plegwatch export', async (client) => {
-    const sql: SqlRunner = {
-      async run({ text }, values = []) {
-        const result = await client.query(text, [...values]);
-        return { rows: result.rows, count: result.rowCount ?? 0 };
-      },
-    };
-    await sql.run({ text: 'BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY' });
-    // The whole day is read: a plan for its first rows would take longer.
-    await sql.run({ text: "SET LOCAL TIME ZONE 'UTC'; SET LOCAL cursor_tuple_fraction = 1" });
-    const lines = new Lines(sql, command, date);
-    await pipeline(Readable.from(lines.chunks()), createGzip(), (chunks: AsyncIterable<Buffer>) =>
-      writeOutput('--dir', file, chunks),
-    );
-    await sql.run({ text: 'COMMIT' });
-    return lines.rows;
+  const rows = await withClient(command, 'plegwatch export', async (sql) => {
+    await sql.run(BEGIN);
+    const written = await writeDay(sql, command, day, file);
+    await sql.run(COMMIT);
+    return written;
   });
   print(`${name}: ${rows} ${rows === 1 ? 'row' : 'rows'}`);
 }
@@ -92,27 +89,16 @@ async function isFinal(file: string, day: number): Promise<boolean> {
   }
 }
 
-/** The lines of one day, several in a chunk. */
-class Lines {
-  readonly #sql: SqlRunner;
-  readonly #command: ExportCommand;
-  readonly #date: string;
-  rows = 0;
-
-  constructor(sql: SqlRunner, command: ExportCommand, date: string) {
-    this.#sql = sql;
-    this.#command = command;
-    this.#date = date;
-  }
-
-  async *chunks(): AsyncGenerator<string> {
-    const { view, cluster } = this.#command;
-    const columns = await this.#columns();
-    await this.#sql.run({ text: cursorOf(view, columns) }, [this.#date, cluster ?? null]);
-    let chunk = csvLine(columns);
-    for await (const row of fetchRows<Record<string, string | null>>(this.#sql, 'rows')) {
-      chunk += csvLine(columns.map((column) => row[column]));
-      this.rows += 1;
+/** Returns how many rows the day has. */
+async function writeDay(sql: SqlRunner, command: ExportCommand, day: number, file: string): Promise<number> {
+  const columns = (await sql.run(readColumns, [command.view])).rows.map(({ name }) => name);
+  const row = rowOf(Object.fromEntries(columns.map((column) => [column, nullable(text)])));
+  let chunk = csvLine(columns);
+  let count = 0;
+  async function* chunks() {
+    for await (const read of rowsOf(sql, queryOf(command, columns, day), row)) {
+      chunk += csvLine(columns.map((column) => read[column]));
+      count += 1;
       if (chunk.length > 65_536) {
         yield chunk;
         chunk = '';
@@ -120,25 +106,22 @@ class Lines {
     }
     yield chunk;
   }
-
-  async #columns(): Promise<string[]> {
-    const { rows } = await this.#sql.run<{ name: string }>(
-      {
-        text: `SELECT attname AS name FROM pg_attribute
-               WHERE attrelid = format('plegwatch.%I', $1::text)::regclass AND attnum > 0 ORDER BY attnum`,
-      },
-      [this.#command.view],
-    );
-    return rows.map(({ name }) => name);
-  }
+  await pipeline(Readable.from(chunks()), createGzip(), (zipped: AsyncIterable<Buffer>) =>
+    writeOutput('--dir', file, zipped),
+  );
+  return count;
 }
 
-/** Every value as Postgres writes it. View and columns are names of ours; the day of a partition may differ by one from that of the time. */
-function cursorOf(view: ExportedView, columns: readonly string[]): string {
-  const time = `v.${EXPORTED_VIEWS[view]}`;
-  const partitions = columns.includes('day') ? 'AND v.day BETWEEN $1::date - 1 AND $1::date + 1' : '';
-  return `DECLARE rows NO SCROLL CURSOR FOR
-    SELECT ${columns.map((column) => `v.${column}::text`).join(', ')} FROM plegwatch.${view} v
-    WHERE ${time} >= $1::date::timestamp AT TIME ZONE 'UTC' AND ${time} < ($1::date + 1)::timestamp AT TIME ZONE 'UTC' ${partitions}
-      AND ($2::text[] IS NULL OR v.cluster = ANY ($2))`;
+/** Every value as Postgres writes it. The day of a partition may differ by one from that of the time. */
+function queryOf({ view, cluster }: ExportCommand, columns: readonly string[], day: number) {
+  const { rows, time } = EXPORTED_VIEWS[view];
+  const at = (days: number) => new Date(day + days * DAY_MS).toISOString();
+  const texts = columns.map((column) => [column, sql`${sql.identifier(column)}::text`.as(column)] as const);
+  const isNear = sql`day BETWEEN ${at(-1).slice(0, 10)} AND ${at(1).slice(0, 10)}`;
+  const inPartition = columns.includes('day') ? isNear : undefined;
+  return new QueryBuilder()
+    .select(Object.fromEntries(texts))
+    .from(rows)
+    .where(and(gte(time, at(0)), lt(time, at(1)), inPartition, oneOf(rows.cluster, cluster ?? null)))
+    .toSQL();
 }

@@ -1,14 +1,13 @@
 /*
  * `plegwatch finding ID`: what was due, what was received and listed around it, and why nothing else explains it.
  */
-
 import { PlegwatchError } from '../../platform/errors.ts';
 import { notFound } from '../../store/notFound.ts';
-import type { SqlRunner, Store } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import type { Store } from '../../store/store.ts';
 import type { FINDING_OUTPUTS } from '../settings.ts';
-import type { Finding } from './finding.ts';
+import { type Finding, inUtc, readEvidence, readFindings, severalNodes } from './finding.ts';
 import { findingMarkdown } from './markdown.ts';
-import { readEvidence, readFindings } from './read.ts';
 import { lagOf, meaningOf, timesOf } from './sentences.ts';
 import { findingText } from './text.ts';
 
@@ -36,15 +35,12 @@ export const findingOf = (command: FindingCommand): Promise<Finding> =>
   command.store.transaction((sql) => readFinding(sql, command));
 
 async function readFinding(sql: SqlRunner, { id, cluster, node }: FindingCommand): Promise<Finding> {
-  // The view writes times into its texts.
-  await sql.run({ text: "SET LOCAL TIME ZONE 'UTC'" });
-  const found = await readFindings(sql, id, cluster ?? null, node ?? null);
+  await sql.run(inUtc);
+  const found = await readFindings(sql, id, cluster ?? null, node);
   const [finding, another] = found;
   if (finding === undefined) throw notFound('finding', id, []);
   if (another !== undefined) {
-    const nodes = found.map((each) => `${each.node} of cluster ${each.cluster}`).join(', ');
-    const sentence = `Several nodes have a finding with this id: ${nodes}.`;
-    throw new PlegwatchError('SETTING_INVALID', sentence, 'Choose one with --cluster and --node.');
+    throw new PlegwatchError('SETTING_INVALID', severalNodes(found), 'Choose one with --cluster and --node.');
   }
   return { finding, evidence: await readEvidence(sql, finding) };
 }

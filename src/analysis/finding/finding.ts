@@ -1,49 +1,61 @@
 /*
  * A finding with what it rests on, as the views have it. Times are in UTC, to the microsecond. Nobody has checked its texts.
  */
-
-export interface FindingRow {
-  readonly cluster: string;
-  readonly node: string;
-  readonly finding_id: string;
-  readonly kind: string;
-  readonly event_type: string | null;
-  readonly cause: string | null;
-  readonly container_id: string | null;
-  readonly pod_uid: string | null;
-  readonly pod_namespace: string | null;
-  readonly pod_name: string | null;
-  readonly container_name: string | null;
-  readonly window_from: string | null;
-  readonly window_to: string | null;
-  readonly occurred_at: string | null;
-  readonly detected_at: string;
-  readonly resolved_at: string | null;
-  readonly lateness_ms: number | null;
-  readonly delivery_ms: number | null;
-  readonly lag_min_ms: number | null;
-  readonly lag_max_ms: number | null;
-  readonly lag_anomalous: boolean | null;
-  readonly lag_reason: string | null;
-  readonly mode: string;
-  readonly runtime_name: string | null;
-  readonly runtime_version: string | null;
-  readonly kubelet_version: string | null;
-  readonly epoch: string;
-  readonly seq: number;
-  readonly proof: unknown;
-}
-
-/** A row of the view finding_evidence. */
-export interface EvidenceLine {
-  readonly line: number;
-  readonly at: string | null;
-  readonly until: string | null;
-  readonly fact: string;
-  readonly record: string | null;
-}
+import { and, eq } from 'drizzle-orm';
+import { oneOf } from '../../store/expressions.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { findingEvidence, findings } from '../../store/schema/views.ts';
+import { command } from '../../store/statement.ts';
 
 export interface Finding {
   readonly finding: FindingRow;
   readonly evidence: readonly EvidenceLine[];
+}
+export type FindingRow = Readonly<typeof findings.$inferSelect>;
+export type EvidenceLine = Readonly<
+  Pick<typeof findingEvidence.$inferSelect, 'line' | 'at' | 'until' | 'fact' | 'record'>
+>;
+
+/** Before the evidence is read, in the same transaction: its view writes times into texts. */
+export const inUtc = command("SET LOCAL TIME ZONE 'UTC'");
+
+const MAX_FINDINGS = 100;
+const MAX_LINES = 1_000;
+
+/** The findings of this id: one, unless a node used the id of another one. `clusters`: null for all. `name` is that of a node. */
+export function readFindings(
+  sql: SqlRunner,
+  id: string,
+  clusters: readonly string[] | null,
+  name: string | undefined,
+): Promise<FindingRow[]> {
+  const { finding_id, cluster, node, detected_at } = findings;
+  const ofNode = name === undefined ? undefined : eq(node, name);
+  return sql.query((db) =>
+    db
+      .select()
+      .from(findings)
+      .where(and(eq(finding_id, id), oneOf(cluster, clusters), ofNode))
+      .orderBy(detected_at, cluster, node)
+      .limit(MAX_FINDINGS),
+  );
+}
+
+export function readEvidence(sql: SqlRunner, finding: FindingRow): Promise<EvidenceLine[]> {
+  const { cluster, node, finding_id, line, at, until, fact, record } = findingEvidence;
+  const ofNode = and(eq(cluster, finding.cluster), eq(node, finding.node));
+  return sql.query((db) =>
+    db
+      .select({ line, at, until, fact, record })
+      .from(findingEvidence)
+      .where(and(ofNode, eq(finding_id, finding.finding_id)))
+      .orderBy(line, at)
+      .limit(MAX_LINES),
+  );
+}
+
+/** Why one of several findings must be chosen. */
+export function severalNodes(found: readonly FindingRow[]): string {
+  const nodes = found.map(({ cluster, node }) => `${node} of cluster ${cluster}`).join(', ');
+  return `Several nodes have a finding with this id: ${nodes}.`;
 }

@@ -1,16 +1,15 @@
 /*
  * `plegwatch timeline NODE`: what happened on a node, in order of time.
  */
-
 import { PlegwatchError } from '../../platform/errors.ts';
 import type { StyledText } from '../../platform/printable.ts';
-import { notFound } from '../../store/notFound.ts';
-import listClusters from '../../store/sql/listClusters.sql';
-import type { SqlRunner, Store } from '../../store/store.ts';
-import { fetchRows } from '../cursor.ts';
-import type { NodeRow, TimelineEntry } from './entry.ts';
-import findNodeSql from './sql/findNode.sql';
-import readTimeline from './sql/readTimeline.sql';
+import { rowsOf } from '../../store/cursor.ts';
+import { bytewise, oneOf } from '../../store/expressions.ts';
+import { notFound, requireClusters } from '../../store/notFound.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { nodes } from '../../store/schema/views.ts';
+import type { Store } from '../../store/store.ts';
+import { inUtc, type NodeRow, readTimeline, type TimelineEntry, timelineRow } from './entry.ts';
 import { type Cut, Story } from './story.ts';
 import { storyText } from './text.ts';
 
@@ -32,11 +31,10 @@ export async function runTimeline(command: TimelineCommand): Promise<Lines> {
   const { store, from, to, every, limit, output } = command;
   checkPeriod(command);
   return store.transaction(async (sql) => {
-    // The function writes times into its texts.
-    await sql.run({ text: "SET LOCAL TIME ZONE 'UTC'" });
+    await sql.run(inUtc);
     const node = await findNode(sql, command);
-    await sql.run({ text: readTimeline }, [node.cluster, node.node, from, to]);
-    const entries = fetchRows<TimelineEntry>(sql, 'entries');
+    const params = [node.cluster, node.node, from, to];
+    const entries = rowsOf(sql, { sql: readTimeline.text, params }, timelineRow);
     if (output === 'json') return jsonLines(node, command, entries);
     const story = new Story(limit, every);
     for await (const entry of entries) story.add(entry);
@@ -57,17 +55,21 @@ function checkPeriod({ from, to }: TimelineCommand): void {
   throw new PlegwatchError('SETTING_INVALID', sentence, 'See plegwatch timeline --help.');
 }
 
-async function findNode(sql: SqlRunner, { node, cluster }: TimelineCommand): Promise<NodeRow> {
-  const clusters = await sql.run<{ name: string }>({ text: listClusters });
-  const names = clusters.rows.map(({ name }) => name);
-  const missing = cluster?.find((name) => !names.includes(name));
-  if (missing !== undefined) throw notFound('cluster', missing, names);
-  const { rows } = await sql.run<NodeRow>({ text: findNodeSql }, [cluster ?? null]);
-  const [found, another] = rows.filter((row) => row.node === node);
-  if (found === undefined) throw notFound('node', node, [...new Set(rows.map((row) => row.node))]);
+async function findNode(sql: SqlRunner, { node: name, cluster: asked }: TimelineCommand): Promise<NodeRow> {
+  await requireClusters(sql, asked);
+  const { cluster, node, first_seen, last_seen } = nodes;
+  const rows = await sql.query((db) =>
+    db
+      .select({ cluster, node, first_seen, last_seen })
+      .from(nodes)
+      .where(oneOf(cluster, asked ?? null))
+      .orderBy(bytewise(cluster), bytewise(node)),
+  );
+  const all = rows.filter((row) => row.node === name);
+  const [found, another] = all;
+  if (found === undefined) throw notFound('node', name, [...new Set(rows.map((row) => row.node))]);
   if (another !== undefined) {
-    const both = rows.filter((row) => row.node === node).map((row) => row.cluster);
-    const sentence = `Several clusters have a node ${node}: ${both.join(', ')}.`;
+    const sentence = `Several clusters have a node ${name}: ${all.map((row) => row.cluster).join(', ')}.`;
     throw new PlegwatchError('SETTING_INVALID', sentence, 'Choose one with --cluster.');
   }
   return found;

@@ -1,28 +1,27 @@
 /*
  * A node, and an entry of its timeline, as the function plegwatch.timeline has it. Times are in UTC, to the microsecond. Nobody has checked its texts.
  */
+import { int4, text, timestamptz, uuid } from '../../store/schema/columns.ts';
+import type { nodes } from '../../store/schema/views.ts';
+import { command, nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
+import readTimelineSql from './sql/readTimeline.sql';
 
-export interface TimelineEntry {
-  readonly at: string;
-  readonly until: string | null;
-  readonly kind: string;
-  readonly what: string;
+/** Before it is read, in the same transaction: the function writes times into texts. */
+export const inUtc = command("SET LOCAL TIME ZONE 'UTC'");
+export const timelineRow = rowOf({
+  ...{ at: timestamptz, until: nullable(timestamptz), kind: text, what: text },
   /** namespace/name */
-  readonly pod: string | null;
-  readonly container: string | null;
-  readonly container_id: string | null;
-  readonly detail: string | null;
-  readonly epoch: string | null;
-  readonly seq: number | null;
-}
+  pod: nullable(text),
+  ...{ container: nullable(text), container_id: nullable(text), detail: nullable(text) },
+  ...{ epoch: nullable(uuid), seq: nullable(int4) },
+});
+export const readTimeline = statement(readTimelineSql, timelineRow);
+export type TimelineEntry = RowOf<typeof readTimeline>;
 
 /** When there was evidence of a node; null if it never had an agent. */
-export interface NodeRow {
-  readonly cluster: string;
-  readonly node: string;
-  readonly first_seen: string | null;
-  readonly last_seen: string | null;
-}
+export type NodeRow = Readonly<
+  Pick<typeof nodes.$inferSelect, 'cluster' | 'node' | 'first_seen' | 'last_seen'>
+>;
 
 /** What every pod causes when it starts or ends. */
 export const isRoutine = ({ kind }: TimelineEntry): boolean => kind === 'event' || kind === 'change';

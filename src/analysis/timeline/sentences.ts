@@ -1,6 +1,7 @@
 /*
  * Entries of a timeline in words that need no other page.
  */
+import { duration, NOT_OBSERVED } from '../words.ts';
 import type { TimelineEntry } from './entry.ts';
 
 export function sentenceOf(entry: TimelineEntry): string {
@@ -56,17 +57,6 @@ export function pluralOf(entry: TimelineEntry): string {
 export const isRepeatedSoon = (entry: TimelineEntry): boolean =>
   entry.kind === 'finding' && findingKindOf(entry) !== 'missed';
 
-/** By the scope of the gap. */
-const NOT_OBSERVED: Readonly<Record<string, string>> = {
-  stream: 'no events observed',
-  list: 'no lists of containers',
-  agent: 'nothing observed',
-  kubelet: "the kubelet's metrics were not read",
-  spool: 'records lost on the node',
-  seq: 'records did not arrive',
-  findings: 'no verdict possible',
-};
-
 /** Causes of gaps that do not explain themselves. A cause may be any text. */
 const CAUSES: ReadonlyMap<string, string> = new Map([
   ['unproven', 'no event had arrived yet'],
@@ -89,18 +79,7 @@ function subjectOf({ pod, container, container_id }: TimelineEntry): string {
 
 function lengthOf({ at, until }: TimelineEntry): string {
   if (until === null) return 'until now';
-  return `for ${durationOf(Date.parse(until) - Date.parse(at))}`;
-}
-
-/** Two units at most, such as `3 min 20 s`. */
-function durationOf(ms: number): string {
-  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
-  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1000);
-  const [days, hours, minutes] = [86_400, 3_600, 60].map((size) => Math.floor(seconds / size));
-  if (days !== undefined && days >= 1) return `${days} d ${(hours ?? 0) % 24} h`;
-  if (hours !== undefined && hours >= 1) return `${hours} h ${(minutes ?? 0) % 60} min`;
-  return minutes === undefined || minutes < 1 ? `${seconds} s` : `${minutes} min ${seconds % 60} s`;
+  return `for ${duration(Date.parse(until) - Date.parse(at))}`;
 }
 
 /** What makes an entry a repetition of another one: it, and the reason. The detail of an opened subscription is only a time. */

@@ -59,7 +59,8 @@ function styleOf({ kind, what }: StoryLine): Style | undefined {
 function nothingOf({ first_seen, last_seen }: NodeRow): string {
   if (first_seen === null || last_seen === null)
     return 'Nothing is stored of this node: it never had an agent.';
-  return `Nothing is stored of this period. The node's evidence begins at ${first_seen} and ends at ${last_seen}.`;
+  return `Nothing is stored of this period. The node's evidence begins at ${toSecond(first_seen)} and ends at ${toSecond(last_seen)}.`;
 }
 
+const toSecond = (at: string): string => `${at.slice(0, 19)}Z`;
 const shortTime = (at: Date): string => at.toISOString().slice(0, 19).replace('T', ' ');

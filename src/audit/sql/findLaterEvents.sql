@@ -7,7 +7,7 @@ WITH missed AS MATERIALIZED (
   FROM store.finding f
   WHERE f.node_id = $1 AND f.context_id = ANY ($3::int4[]) AND f.seq <= $4 AND f.kind = 'missed' AND f.container_id IS NOT NULL
 )
-SELECT m.finding_id::text AS finding_id, (extract(epoch FROM min(v.received_at)) * 1000000)::float8 - $5::float8 AS at
+SELECT m.finding_id, (extract(epoch FROM min(v.received_at)) * 1000000)::float8 - $5::float8 AS at
 FROM missed m
 JOIN store.container_event v ON v.node_id = $1 AND v.container_key = m.container_key
   AND store.event_type_name(v.flags & 255) = m.event_type AND v.received_at > m.until

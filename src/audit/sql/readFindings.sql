@@ -1,6 +1,6 @@
 -- Times are microseconds since the epoch began. $1 node_id, $2 context_id, $3 after seq, $4 up to seq, $5 start of the epoch and
 -- $6 earliest detection, both in microseconds since 1970, $7 how many rows
-SELECT f.seq, f.finding_id::text AS finding_id, (extract(epoch FROM f.detected_at) * 1000000)::float8 - $5::float8 AS at,
+SELECT f.seq, f.finding_id, (extract(epoch FROM f.detected_at) * 1000000)::float8 - $5::float8 AS at,
        f.kind, f.event_type, f.cause, f.container_id,
        (extract(epoch FROM f.window_from) * 1000000)::float8 - $5::float8 AS window_from,
        (extract(epoch FROM f.window_to) * 1000000)::float8 - $5::float8 AS window_to, f.proof,

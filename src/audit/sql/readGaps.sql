@@ -12,7 +12,7 @@ WITH gap AS MATERIALIZED (
 ), next AS (
   SELECT m.gap_id, min(m.received_at) OVER (ORDER BY m.at DESC, m.received_at NULLS FIRST ROWS UNBOUNDED PRECEDING) AS at FROM moment m
 )
-SELECT g.gap_id::text AS gap_id, g.scope, g.cause, (extract(epoch FROM g.from_at) * 1000000)::float8 - $5::float8 AS from_at,
+SELECT g.gap_id, g.scope, g.cause, (extract(epoch FROM g.from_at) * 1000000)::float8 - $5::float8 AS from_at,
        (extract(epoch FROM g.to_at) * 1000000)::float8 - $5::float8 AS to_at,
        CASE WHEN n.at < coalesce(g.to_at, 'infinity') THEN (extract(epoch FROM n.at) * 1000000)::float8 - $5::float8 END AS event_inside
 FROM gap g

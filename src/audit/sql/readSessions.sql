@@ -21,9 +21,9 @@ WITH session AS MATERIALIZED (
 SELECT s.session_no, (extract(epoch FROM s.opened_at) * 1000000)::float8 - $5::float8 AS opened,
        (extract(epoch FROM s.armed_at) * 1000000)::float8 - $5::float8 AS armed,
        (extract(epoch FROM s.closed_at) * 1000000)::float8 - $5::float8 AS closed,
-       s.events::int4 AS events, s.replayed::int4 AS replayed,
+       s.events, s.replayed,
        (extract(epoch FROM r.first) * 1000000)::float8 - $5::float8 AS first_event,
-       coalesce(r.events, 0) AS stored_events, coalesce(r.replayed, 0) AS stored_replayed, r.first_live_ns::text AS first_live_ns
+       coalesce(r.events, 0) AS stored_events, coalesce(r.replayed, 0) AS stored_replayed, r.first_live_ns
 FROM session s
 LEFT JOIN received r ON r.session_no = s.session_no
 ORDER BY s.opened_at

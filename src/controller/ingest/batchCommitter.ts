@@ -17,6 +17,7 @@ import { messageOf } from '../../platform/errors.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { batchId } from '../../protocol/batch.ts';
 import { databaseErrorKind, isLockTimeout } from '../../store/databaseError.ts';
+import { command } from '../../store/statement.ts';
 import type { Store } from '../../store/store.ts';
 import { type CommitContext, type CommitOutcome, commitBatch, giveUpBatch } from './commitBatch.ts';
 import { type AttributedBatch, commitGroup, type GroupOutcome } from './commitGroup.ts';
@@ -24,13 +25,15 @@ import { JOBS_AT_ONCE } from './queueWorker.ts';
 
 /** Somebody else has locked what the batch changes of its node. */
 export interface BusyNode {
-  readonly kind: 'busy';
+  readonly is: 'busy';
 }
 
 export interface BatchCommitterOptions extends CommitContext {
   readonly store: Pick<Store, 'transaction'>;
   /** How many connections the pool of the store has. */
   readonly connections: number;
+  /** A monotonic clock, in milliseconds. */
+  readonly now: () => number;
   readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
 }
 
@@ -46,7 +49,7 @@ const BUSY_PAUSE_MS = 50;
 const STUCK_MS = 10_000;
 const LONELY_MS = 120_000;
 /** Lonely batches wait no longer than this for a lock. */
-const LONELY_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', '2s', true)";
+const lonelyLockTimeout = command("SET LOCAL lock_timeout = '2s'");
 /** The oldest is forgotten. */
 const MAX_REMEMBERED = 1_000;
 
@@ -86,7 +89,7 @@ export class BatchCommitter {
     const { store } = options;
     const transaction: Store['transaction'] = (work) =>
       store.transaction(async (runner) => {
-        await runner.run({ text: LONELY_LOCK_TIMEOUT });
+        await runner.run(lonelyLockTimeout);
         return work(runner);
       });
     this.#lonelyContext = { ...options, store: { transaction } };
@@ -127,7 +130,7 @@ export class BatchCommitter {
     while (this.#groups < this.#maxEach && this.#groups + this.#alone < this.#maxBoth && this.#isGroupDue()) {
       const group = this.#takeGroup();
       if (group.length === 0) break;
-      this.#lastGroupAt = performance.now();
+      this.#lastGroupAt = this.#options.now();
       this.#groups += 1;
       void this.#commitGroup(group).finally(() => {
         this.#groups -= 1;
@@ -149,7 +152,7 @@ export class BatchCommitter {
   /** If not, the next group begins when it is. */
   #isGroupDue(): boolean {
     if (this.#waiting.length === 0) return false;
-    const inMs = this.#lastGroupAt + GROUP_INTERVAL_MS - performance.now();
+    const inMs = this.#lastGroupAt + GROUP_INTERVAL_MS - this.#options.now();
     if (inMs <= 0 || this.#waiting.some(({ queue }) => this.#heldOf(queue) >= JOBS_AT_ONCE)) return true;
     this.#nextGroup ??= setTimeout(() => {
       this.#nextGroup = undefined;
@@ -169,7 +172,7 @@ export class BatchCommitter {
         continue;
       }
       this.#underway.add(node);
-      if (isBefore(this.#lonelyUntil, node) || isBefore(this.#stuckUntil, node)) {
+      if (this.#isBefore(this.#lonelyUntil, node) || this.#isBefore(this.#stuckUntil, node)) {
         this.#lonely.push(batch);
         continue;
       }
@@ -191,11 +194,11 @@ export class BatchCommitter {
     }
     for (const [i, batch] of group.entries()) {
       const outcome = outcomes[i];
-      if (outcome?.kind === 'committed') {
+      if (outcome?.is === 'committed') {
         this.#timedOut.stored(batchId(batch.envelope));
         this.#end(batch);
         batch.resolve(outcome);
-      } else if (outcome?.kind === 'busy') this.#wait(batch);
+      } else if (outcome?.is === 'busy') this.#wait(batch);
       else this.#lonely.push(batch);
     }
   }
@@ -220,7 +223,7 @@ export class BatchCommitter {
     batch.tries += 1;
     if (batch.tries >= BUSY_TRIES) {
       this.#end(batch);
-      batch.resolve({ kind: 'busy' });
+      batch.resolve({ is: 'busy' });
       return;
     }
     setTimeout(() => {
@@ -233,18 +236,28 @@ export class BatchCommitter {
   async #commitLonely(batch: WaitingBatch): Promise<void> {
     const { node } = batch.envelope;
     try {
-      const isStuck = isBefore(this.#stuckUntil, node);
-      batch.resolve(isStuck ? { kind: 'busy' } : await this.#commitOrGiveUp(batch));
+      const isStuck = this.#isBefore(this.#stuckUntil, node);
+      batch.resolve(isStuck ? { is: 'busy' } : await this.#commitOrGiveUp(batch));
     } catch (error) {
       if (isLockTimeout(error)) {
-        remember(this.#stuckUntil, node, STUCK_MS);
-        remember(this.#lonelyUntil, node, LONELY_MS);
-        batch.resolve({ kind: 'busy' });
+        this.#remember(this.#stuckUntil, node, STUCK_MS);
+        this.#remember(this.#lonelyUntil, node, LONELY_MS);
+        batch.resolve({ is: 'busy' });
       } else {
-        if (databaseErrorKind(error) === 'timeout') remember(this.#lonelyUntil, node, LONELY_MS);
+        if (databaseErrorKind(error) === 'timeout') this.#remember(this.#lonelyUntil, node, LONELY_MS);
         batch.reject(error);
       }
     }
+  }
+
+  #remember(until: Map<string, number>, node: string, forMs: number): void {
+    until.delete(node);
+    until.set(node, this.#options.now() + forMs);
+    forgetOldest(until);
+  }
+
+  #isBefore(until: ReadonlyMap<string, number>, node: string): boolean {
+    return (until.get(node) ?? 0) > this.#options.now();
   }
 
   #end({ envelope }: WaitingBatch): void {
@@ -257,7 +270,7 @@ export class BatchCommitter {
     const batch = batchId(envelope);
     try {
       const outcome = await commitBatch(context, envelope);
-      if (outcome.kind === 'committed') this.#timedOut.stored(batch);
+      if (outcome.is === 'committed') this.#timedOut.stored(batch);
       return outcome;
     } catch (failure) {
       if (databaseErrorKind(failure) !== 'timeout') throw failure;
@@ -299,14 +312,4 @@ class TimedOutBatches {
 function forgetOldest(map: Map<string, unknown>): void {
   const [oldest] = map.keys();
   if (oldest !== undefined && map.size > MAX_REMEMBERED) map.delete(oldest);
-}
-
-function remember(until: Map<string, number>, node: string, forMs: number): void {
-  until.delete(node);
-  until.set(node, performance.now() + forMs);
-  forgetOldest(until);
-}
-
-function isBefore(until: ReadonlyMap<string, number>, node: string): boolean {
-  return (until.get(node) ?? 0) > performance.now();
 }

@@ -1,11 +1,12 @@
 /*
  * What every row of a batch shares, and what is known of the batch's times.
  */
+import { invariant } from '../../platform/invariant.ts';
 import { type Envelope, readObjects } from '../../protocol/batch.ts';
 import type { ContainerIdentity } from '../../protocol/record.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import { type ContainerKey, containerKeys } from './containerKey.ts';
-import ensureContext from './sql/ensureContext.sql';
+import { ensureContext } from './statements.ts';
 
 export interface BatchScope {
   readonly nodeId: number;
@@ -20,6 +21,8 @@ export interface BatchScope {
   readonly identities: ReadonlyMap<string, ContainerIdentity>;
   /** The key of a container id, computed once per batch. */
   readonly keyOf: (id: string) => ContainerKey;
+  /** An event of the epoch that arrives later than this after its transition counts as late. In microseconds. */
+  readonly lateAfter: number;
 }
 
 /** The times of a batch in microseconds, for those who compare them with other clocks. */
@@ -32,64 +35,45 @@ export interface BatchTimes {
   readonly epochStart: number;
 }
 
+/** What is known of the epoch of a batch, and of its context, which is stored. */
 interface ScopeOfEpoch {
-  readonly nodeId: number;
-  readonly contextId: number | null;
+  readonly node_id: number;
+  readonly context_id: number;
   readonly incarnation: number;
-  readonly startedAt: number;
-  readonly isSigned: boolean;
+  readonly started_us: number;
 }
 
-export async function scopeOf(
-  runner: SqlRunner,
+export function scopeOf(
   clusterId: number,
   envelope: Envelope,
-  known: ScopeOfEpoch,
-): Promise<BatchScope> {
-  const { epoch, context } = envelope;
-  const contextId =
-    known.contextId ?? (await addContext(runner, { nodeId: known.nodeId, clusterId, epoch }, context));
-  return knownScope(clusterId, envelope, { ...known, contextId });
-}
-
-/** The scope of a batch whose context is stored. */
-export function knownScope(
-  clusterId: number,
-  envelope: Envelope,
-  { nodeId, contextId, incarnation, startedAt, isSigned }: ScopeOfEpoch & { readonly contextId: number },
+  { node_id, context_id, incarnation, started_us }: ScopeOfEpoch,
+  isSigned: boolean,
 ): BatchScope {
   return {
-    nodeId,
+    nodeId: node_id,
     clusterId,
-    contextId,
+    contextId: context_id,
     epoch: envelope.epoch,
     isSigned,
     incarnation,
-    epochStart: startedAt,
+    epochStart: started_us,
     identities: new Map(readObjects(envelope).map((object) => [object.id, object])),
     keyOf: containerKeys(),
+    lateAfter: envelope.context.settings.lateAfter,
   };
 }
 
-async function addContext(
+/** Stores the context of a batch. */
+export async function addContext(
   runner: SqlRunner,
-  { nodeId, clusterId, epoch }: Pick<BatchScope, 'nodeId' | 'clusterId' | 'epoch'>,
-  { no, runtime, kubelet, agent, settings }: Envelope['context'],
+  clusterId: number,
+  nodeId: number,
+  { epoch, context: { no, runtime, kubelet, agent, settings } }: Envelope,
 ): Promise<number> {
   const { relistPeriod, overdueAfter, missedAfter, lateAfter } = settings;
   const versions = [runtime.name, runtime.version, kubelet, agent];
-  const values = [
-    nodeId,
-    epoch,
-    no,
-    ...versions,
-    relistPeriod,
-    overdueAfter,
-    missedAfter,
-    lateAfter,
-    clusterId,
-  ];
-  const { rows } = await runner.run<{ context_id: number }>({ text: ensureContext }, values);
-  if (rows[0] === undefined) throw new Error('a context was not returned');
+  const times = [relistPeriod, overdueAfter, missedAfter, lateAfter];
+  const { rows } = await runner.run(ensureContext, [nodeId, epoch, no, ...versions, ...times, clusterId]);
+  invariant(rows[0], 'an upsert returns its row');
   return rows[0].context_id;
 }

@@ -13,15 +13,14 @@
 import { EVENT_TYPES, type EventType, type RecordOf } from '../../protocol/record.ts';
 import { literal } from '../../store/literal.ts';
 import { dayOf } from '../../store/partitions.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import type { RowOf } from '../../store/statement.ts';
 import type { BatchScope } from './batchScope.ts';
 import { ofType, type StorableRecord } from './recordValidation.ts';
 import type { BatchRecords } from './recordWriter.ts';
-import findEventsResolvingMisses from './sql/findEventsResolvingMisses.sql';
-import findMissesResolvedByEvents from './sql/findMissesResolvedByEvents.sql';
-import listNodesWithMisses from './sql/listNodesWithMisses.sql';
+import { findEventsResolvingMisses, findMissesResolvedByEvents, listNodesWithMisses } from './statements.ts';
 
-type ResolutionRow = { finding_id: string; at: string };
+type ResolutionRow = RowOf<typeof findEventsResolvingMisses>;
 
 /** The resolutions that the stored records of a batch cause: each finding once, at the receipt of its event. */
 export async function resolveAcrossEpochs(
@@ -37,8 +36,8 @@ export async function resolveAcrossEpochs(
   return rows.map(({ finding_id: findingId, at }) => ({
     // It stands for no record of this epoch.
     seq: 0,
-    at: Number(at),
-    record: { type: 'finding_resolved', t: Number(at) - scope.epochStart, findingId },
+    at,
+    record: { type: 'finding_resolved', t: at - scope.epochStart, findingId },
   }));
 }
 
@@ -53,10 +52,10 @@ export async function mayResolve<B extends BatchRecords>(
   const days = withEvents.map(({ records }) =>
     dayOf(Math.min(...records.filter(isEvent).map(({ at }) => at))),
   );
-  const { rows } = await runner.run<{ node_id: number }>(
-    { name: 'list_nodes_with_misses', text: listNodesWithMisses },
-    [withEvents.map(({ scope }) => scope.nodeId), Math.min(...days) - eventRetentionDays],
-  );
+  const { rows } = await runner.run(listNodesWithMisses, [
+    withEvents.map(({ scope }) => scope.nodeId),
+    Math.min(...days) - eventRetentionDays,
+  ]);
   const nodes = new Set(rows.map(({ node_id }) => node_id));
   return batches.filter(({ scope, records }) => nodes.has(scope.nodeId) || records.some(isMiss));
 }
@@ -77,17 +76,14 @@ async function resolveStoredMisses(
   if (named.length === 0) return [];
   // Older misses could not be resolved in the other order either: the events are dropped by then.
   const firstDay = dayOf(Math.min(...named.map(({ at }) => at))) - eventRetentionDays;
-  const { rows } = await runner.run<ResolutionRow>(
-    { name: 'find_misses_resolved_by_events', text: findMissesResolvedByEvents },
-    [
-      nodeId,
-      epoch,
-      firstDay,
-      named.map(({ containerId }) => containerId),
-      named.map(({ eventType }) => eventType),
-      literal(named, ({ at }) => at),
-    ],
-  );
+  const { rows } = await runner.run(findMissesResolvedByEvents, [
+    nodeId,
+    epoch,
+    firstDay,
+    named.map(({ containerId }) => containerId),
+    named.map(({ eventType }) => eventType),
+    literal(named, ({ at }) => at),
+  ]);
   return rows;
 }
 
@@ -99,8 +95,7 @@ async function resolveNewMisses(
   const misses = findings.flatMap(({ at, record }) => missOf(scope, at, record) ?? []);
   if (misses.length === 0) return [];
   const earliest = Math.min(...misses.map(({ windowEnd }) => windowEnd));
-  // Planned anew each time, because the number of rows to read varies widely.
-  const { rows } = await runner.run<ResolutionRow>({ text: findEventsResolvingMisses }, [
+  const { rows } = await runner.run(findEventsResolvingMisses, [
     scope.nodeId,
     scope.epoch,
     misses.map(({ findingId }) => findingId),

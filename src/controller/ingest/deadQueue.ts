@@ -6,6 +6,7 @@
  * Each job is added to the other queue before it is removed: whatever comes in between leaves a copy, and the store counts each record once.
  */
 
+import { invariant } from '../../platform/invariant.ts';
 import { MAX_JOB_BYTES } from '../../protocol/batch.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { parseRepairs, type QueueRepair } from './queueGuard.ts';
@@ -54,7 +55,7 @@ export async function clearDeadQueue(
 }
 
 function listOf(answer: unknown): unknown[] {
-  if (!Array.isArray(answer)) throw new Error('a script of a dead queue answers no list');
+  invariant(Array.isArray(answer), 'a script of a dead queue answers a list');
   return answer;
 }
 

@@ -9,47 +9,41 @@
  *   incarnation   none of the future; and an epoch that proves to run after its successors becomes the latest again
  *   time          no batch is sealed after it is stored
  */
+
+import { invariant } from '../../platform/invariant.ts';
 import type { Envelope } from '../../protocol/batch.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import type { RowOf } from '../../store/statement.ts';
 import type { BatchScope } from './batchScope.ts';
 import type { UnstorableRecord } from './recordValidation.ts';
 import { RESERVED_ROWS, type RowBudget } from './rowQuota.ts';
-import { multirange, type SeqRange, seqsOf } from './seqRanges.ts';
-import addQuotaGap from './sql/addQuotaGap.sql';
-import closeEpochs from './sql/closeEpochs.sql';
-import declareLost from './sql/declareLost.sql';
-import ensureClaimedNode from './sql/ensureClaimedNode.sql';
-import insertEpoch from './sql/insertEpoch.sql';
-import insertRecordGaps from './sql/insertRecordGaps.sql';
-import lockEpochSql from './sql/lockEpoch.sql';
-import readEpochs from './sql/readEpochs.sql';
+import { multirange, type SeqRange, seqsIn, seqsOf } from './seqRanges.ts';
+import {
+  addQuotaGap,
+  closeEpochs,
+  declareLost,
+  ensureClaimedNode,
+  insertEpoch,
+  insertRecordGaps,
+  lockEpoch as lockEpochStatement,
+  readEpochs,
+} from './statements.ts';
 
-/** Every batch of the epoch so far was signed, and this one is not. */
-export interface UnsignedBatch {
-  readonly kind: 'unsigned';
-  readonly error: string;
-}
-
-/** Agents have named too many nodes lately that the cluster does not know. */
-export interface UnknownNode {
-  readonly kind: 'unknown_node';
+/**
+ * Why nothing of a batch is stored.
+ *
+ *   unsigned       every batch of its epoch so far was signed, and this one is not
+ *   unknown_node   agents have named too many nodes lately that the cluster does not know
+ *   implausible    it names a seq that its epoch cannot have reached
+ *   over_quota     a node that has stored far more rows than it may in a day begins yet another epoch or context
+ */
+export interface RejectedBatch {
+  readonly is: 'unsigned' | 'unknown_node' | 'implausible' | 'over_quota';
   readonly error: string;
 }
 
 /** How many nodes that only agents name are added to a cluster in 24 hours: as many as the largest cluster has. */
 const MAX_CLAIMED_NODES = 5_000;
-
-/** A batch names a seq that its epoch cannot have reached. */
-export interface ImplausibleBatch {
-  readonly kind: 'implausible';
-  readonly error: string;
-}
-
-/** A node that has stored far more rows than it may in a day begins yet another epoch or context. */
-export interface OverQuota {
-  readonly kind: 'over_quota';
-  readonly error: string;
-}
 
 /** Claims of a batch that are not believed. `successor`: of the epochs that superseded this one. */
 export const UNBELIEVED_CLAIMS = ['loss', 'incarnation', 'successor', 'time'] as const;
@@ -58,61 +52,40 @@ export type UnbelievedClaim = (typeof UNBELIEVED_CLAIMS)[number];
 /** A batch is believed to be sealed so much ahead of the database's clock, in microseconds: the epoch may have been dated late. */
 const MAX_SEALED_AHEAD_US = 3_600_000_000;
 
-export interface LockedEpoch {
-  readonly kind: 'locked';
-  readonly nodeId: number;
-  /** The wall-clock time of the epoch's start, in microseconds. */
-  readonly startedAt: number;
-  /** The database's time, in microseconds. */
-  readonly now: number;
+/** What is known of the epoch of a batch: store.known_of_batch. */
+export interface LockedEpoch extends Omit<RowOf<typeof readEpochs>, 'place' | 'context_id' | 'fresh'> {
+  readonly is: 'locked';
   /** The seqs of the batch that were not received yet. */
   readonly fresh: readonly SeqRange[];
-  /** Whether some of these had been declared lost. */
-  readonly fillsGap: boolean;
+  readonly context_id: number | null;
   /** Earlier epochs of the node that are open and that this batch may close; locked too. */
   readonly earlier: readonly string[];
-  readonly contextId: number | null;
-  /** Orders the epochs of the node. */
-  readonly incarnation: number;
-  /** Whether the node has a later incarnation. */
-  readonly isSuperseded: boolean;
-  /** The highest seq that is stored. */
-  readonly receivedThrough: number;
-  /** The highest seq that the epoch can have reached. */
-  readonly plausibleSeq: number;
-  /** How many rows of the node were stored today. */
-  readonly rowsToday: number;
   /** Whether this batch is the first of its epoch. */
   readonly added: boolean;
 }
-
-type LockRow = Omit<LockedEpoch, 'kind' | 'added'> & { readonly isForgery: boolean };
 
 export async function lockEpoch(
   runner: SqlRunner,
   clusterId: number,
   envelope: Envelope,
   { isSigned, mustBeSigned }: { readonly isSigned: boolean; readonly mustBeSigned: boolean },
-): Promise<LockedEpoch | UnsignedBatch | UnknownNode> {
+): Promise<LockedEpoch | RejectedBatch> {
   const mayChangeAttributed = isSigned || !mustBeSigned;
   const known = await lock(runner, clusterId, envelope, { mayChangeAttributed, added: false });
   if (known !== null) return known;
   const { node, epoch, prev, incarnation, bootId, startedMono, wall0, mono0 } = envelope;
   const claim = [clusterId, node, MAX_CLAIMED_NODES];
-  const claimed = await runner.run<{ isKnown: boolean }>({ text: ensureClaimedNode }, claim);
-  if (claimed.rows[0]?.isKnown !== true) {
+  const claimed = await runner.run(ensureClaimedNode, claim);
+  if (claimed.rows[0]?.is_known !== true) {
     return {
-      kind: 'unknown_node',
+      is: 'unknown_node',
       error: `node: ${node} is not known, and ${MAX_CLAIMED_NODES} others were added in 24 hours`,
     };
   }
-  const values = [
-    ...[clusterId, node, epoch, prev, incarnation, bootId],
-    ...[wall0, mono0, startedMono, isSigned],
-  ];
-  await runner.run({ text: insertEpoch }, values);
+  const clocks = [wall0, mono0, startedMono];
+  await runner.run(insertEpoch, [clusterId, node, epoch, prev, incarnation, bootId, ...clocks, isSigned]);
   const added = await lock(runner, clusterId, envelope, { mayChangeAttributed, added: true });
-  if (added === null) throw new Error(`epoch ${epoch} can neither be added nor found`);
+  invariant(added, 'an epoch can be added or is there');
   return added;
 }
 
@@ -121,15 +94,18 @@ async function lock(
   clusterId: number,
   { node, epoch, first, last, context }: Envelope,
   { mayChangeAttributed, added }: { readonly mayChangeAttributed: boolean; readonly added: boolean },
-): Promise<LockedEpoch | UnsignedBatch | null> {
+): Promise<LockedEpoch | RejectedBatch | null> {
   const values = [clusterId, node, epoch, first, last, context.no, mayChangeAttributed];
-  const { rows } = await runner.run<LockRow>({ name: 'lock_epoch', text: lockEpochSql }, values);
+  const { rows } = await runner.run(lockEpochStatement, values);
   if (rows[0] === undefined) return null;
-  const { isForgery, ...row } = rows[0];
-  if (!isForgery) return { kind: 'locked', ...row, added };
+  const { is_forgery, fresh, ...row } = rows[0];
+  if (!is_forgery) return { is: 'locked', ...row, fresh: seqsIn(fresh), added };
   const error = `all batches of epoch ${epoch} were signed, and this one is not, or with a key that is no longer valid: node ${node} has to enrol again`;
-  return { kind: 'unsigned', error };
+  return { is: 'unsigned', error };
 }
+
+/** The epoch of a plain batch, whose context is stored. */
+export type PlainEpoch = LockedEpoch & { readonly context_id: number };
 
 /** A batch, and whether it may change epochs of which every batch was signed. */
 export interface BatchOfLockedEpoch {
@@ -142,13 +118,8 @@ export async function readLockedEpochs(
   runner: SqlRunner,
   clusterId: number,
   batches: readonly BatchOfLockedEpoch[],
-): Promise<(LockedEpoch | null)[]> {
-  const { rows } = await runner.run<
-    Omit<LockRow, 'fillsGap' | 'earlier' | 'isSuperseded' | 'isForgery'> & {
-      readonly place: number;
-      readonly isPlain: boolean;
-    }
-  >({ name: 'read_epochs', text: readEpochs }, [
+): Promise<(PlainEpoch | null)[]> {
+  const { rows } = await runner.run(readEpochs, [
     clusterId,
     batches.map(({ envelope }) => envelope.node),
     batches.map(({ envelope }) => envelope.epoch),
@@ -158,11 +129,9 @@ export async function readLockedEpochs(
     batches.map(({ mayChangeAttributed }) => mayChangeAttributed),
     batches.map(({ envelope }) => declaredLost(envelope)),
   ]);
-  const known: (LockedEpoch | null)[] = batches.map(() => null);
-  for (const { place, isPlain, ...row } of rows) {
-    if (!isPlain) continue;
-    const plain = { fillsGap: false, earlier: [], isSuperseded: false, added: false };
-    known[place - 1] = { kind: 'locked', ...row, ...plain };
+  const known: (PlainEpoch | null)[] = batches.map(() => null);
+  for (const { place, fresh, ...row } of rows) {
+    known[place - 1] = { is: 'locked', ...row, fresh: seqsIn(fresh), earlier: [], added: false };
   }
   return known;
 }
@@ -176,25 +145,25 @@ function declaredLost({ oldestSeq, first, lost }: Envelope): string {
 /** Null unless the batch names a seq that its epoch cannot have reached. */
 export function implausibleSeq(
   { epoch, last }: Envelope,
-  { plausibleSeq }: LockedEpoch,
-): ImplausibleBatch | null {
-  if (last <= plausibleSeq) return null;
+  { plausible_seq }: LockedEpoch,
+): RejectedBatch | null {
+  if (last <= plausible_seq) return null;
   return {
-    kind: 'implausible',
-    error: `last: ${last} is more than epoch ${epoch} can have reached, ${plausibleSeq}`,
+    is: 'implausible',
+    error: `last: ${last} is more than epoch ${epoch} can have reached, ${plausible_seq}`,
   };
 }
 
 /** Null unless the batch would add an epoch or a context of a node that has used up even the reserve of today. */
 export function overQuota(
   { node }: Envelope,
-  { added, contextId, rowsToday }: LockedEpoch,
+  { added, context_id, rows_today }: LockedEpoch,
   rowsPerDay: number,
-): OverQuota | null {
-  if ((!added && contextId !== null) || rowsToday < rowsPerDay + RESERVED_ROWS) return null;
+): RejectedBatch | null {
+  if ((!added && context_id !== null) || rows_today < rowsPerDay + RESERVED_ROWS) return null;
   return {
-    kind: 'over_quota',
-    error: `node ${node} has stored ${rowsToday} rows today; ${rowsPerDay} are allowed`,
+    is: 'over_quota',
+    error: `node ${node} has stored ${rows_today} rows today; ${rowsPerDay} are allowed`,
   };
 }
 
@@ -205,7 +174,7 @@ export function unbelievedClaims(envelope: Envelope, locked: LockedEpoch): Unbel
   const claims: UnbelievedClaim[] = [];
   if (Math.min(oldestSeq, first) - 1 > through || lost.some(({ to }) => to > through)) claims.push('loss');
   if (locked.added && incarnation > locked.incarnation) claims.push('incarnation');
-  if (locked.startedAt + envelope.mono0 > locked.now + MAX_SEALED_AHEAD_US) claims.push('time');
+  if (locked.started_us + envelope.mono0 > locked.now_us + MAX_SEALED_AHEAD_US) claims.push('time');
   return claims;
 }
 
@@ -214,14 +183,14 @@ export function unbelievedClaims(envelope: Envelope, locked: LockedEpoch): Unbel
  * then nothing shows that the seqs exist. An epoch that has ended may have lost its last records.
  */
 function believedLoss({ first, last }: Envelope, locked: LockedEpoch): number {
-  if (locked.isSuperseded) return locked.plausibleSeq;
-  return Math.max(locked.receivedThrough, last < first ? 0 : last);
+  if (locked.is_superseded) return locked.plausible_seq;
+  return Math.max(locked.received_through, last < first ? 0 : last);
 }
 
 /** When a batch was sealed, in microseconds: not after it is stored. */
-export function sealedTime({ mono0 }: Envelope, { startedAt, now }: LockedEpoch): number {
-  const sealedAt = startedAt + mono0;
-  return sealedAt > now + MAX_SEALED_AHEAD_US ? now : sealedAt;
+export function sealedTime({ mono0 }: Envelope, { started_us, now_us }: LockedEpoch): number {
+  const sealedAt = started_us + mono0;
+  return sealedAt > now_us + MAX_SEALED_AHEAD_US ? now_us : sealedAt;
 }
 
 /** The seqs of a batch whose records are not stored. */
@@ -246,7 +215,7 @@ export async function declareGaps(
   const { oldestSeq, first, lost } = envelope;
   const sealedAt = sealedTime(envelope, locked);
   if (unstorable.length > 0) {
-    await runner.run({ text: insertRecordGaps }, [
+    await runner.run(insertRecordGaps, [
       nodeId,
       clusterId,
       epoch,
@@ -260,8 +229,7 @@ export async function declareGaps(
   const oldest = Math.min(oldestSeq, first);
   let declared: DeclaredHoles | undefined;
   if (lost.length > 0 || oldest > 1) {
-    const statement = { name: 'declare_lost', text: declareLost };
-    const { rows } = await runner.run<DeclaredHoles>(statement, [
+    const { rows } = await runner.run(declareLost, [
       nodeId,
       epoch,
       oldest,
@@ -277,23 +245,11 @@ export async function declareGaps(
   const surplus = takeHoles(declared, budget);
   if (beyond.length === 0 && surplus === null) return;
   const from = Math.min(sealedAt, declared?.from ?? sealedAt);
-  await runner.run({ text: addQuotaGap }, [
-    nodeId,
-    epoch,
-    from,
-    sealedAt,
-    multirange(seqsOf(beyond)),
-    surplus ?? '{}',
-  ]);
+  const seqs = [multirange(seqsOf(beyond)), surplus ?? '{}'];
+  await runner.run(addQuotaGap, [nodeId, epoch, from, sealedAt, ...seqs]);
 }
 
-/** What becomes of the holes of an epoch. `surplus`: they are more than the node may store rows for. */
-interface DeclaredHoles extends Record<string, unknown> {
-  readonly holes: number;
-  readonly surplus: string | null;
-  /** Since when, in microseconds since 1970. */
-  readonly from: number | null;
-}
+type DeclaredHoles = RowOf<typeof declareLost>;
 
 /** Takes the rows of holes from the budget, or returns the seqs that have no rows. */
 function takeHoles(declared: DeclaredHoles | undefined, budget: RowBudget): string | null {
@@ -307,12 +263,12 @@ export async function closeEarlier(
   runner: SqlRunner,
   { nodeId }: BatchScope,
   envelope: Envelope,
-  { earlier, now }: LockedEpoch,
+  { earlier, now_us }: LockedEpoch,
   budget: RowBudget,
 ): Promise<string[]> {
   if (earlier.length === 0) return [];
   const held = envelope.held.filter(({ epoch }) => earlier.includes(epoch));
-  const { rows } = await runner.run<DeclaredHoles & { epoch: string }>({ text: closeEpochs }, [
+  const { rows } = await runner.run(closeEpochs, [
     nodeId,
     earlier,
     held.map(({ epoch }) => epoch),
@@ -322,7 +278,7 @@ export async function closeEarlier(
   for (const closed of rows) {
     const surplus = takeHoles(closed, budget);
     if (surplus === null) continue;
-    await runner.run({ text: addQuotaGap }, [nodeId, closed.epoch, closed.from, now, '{}', surplus]);
+    await runner.run(addQuotaGap, [nodeId, closed.epoch, closed.from, now_us, '{}', surplus]);
   }
   return rows.map(({ epoch }) => epoch);
 }

@@ -1,16 +1,9 @@
 /*
- * Flow settings: how agents are to send, published to all of them in one key that expires. Whoever publishes them also sees there
- * whether another controller does.
+ * Flow settings: how agents are to send, published to all of them in one key that expires.
  */
-import { randomUUID } from 'node:crypto';
 import { messageOf } from '../../platform/errors.ts';
 import { ACCEPTED_VERSIONS } from '../../protocol/batch.ts';
-import {
-  FLOW_SETTINGS_TTL_S,
-  type FlowSettings,
-  flowSettingsKey,
-  parseFlowSettings,
-} from '../../protocol/redisKeys.ts';
+import { FLOW_SETTINGS_TTL_S, type FlowSettings, flowSettingsKey } from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
 
 /** What all agents of a cluster together may have unacknowledged in Redis, but at most this share of its memory. */
@@ -25,45 +18,14 @@ export function windowOf(nodes: number, maxMemory: number | null): number {
   return Math.min(MAX_WINDOW, Math.max(MIN_WINDOW, Math.floor(budget / Math.max(1, nodes))));
 }
 
-export interface FlowPublisherOptions {
-  readonly redis: RedisClient;
-  readonly cluster: string;
-  /** Whether this controller writes reports at present: only one of a cluster may. */
-  readonly writesReports: () => boolean;
-}
-
-export class FlowPublisher {
-  readonly #options: FlowPublisherOptions;
-  readonly #key: string;
-  readonly #id = randomUUID();
-  #hasPublished = false;
-
-  constructor(options: FlowPublisherOptions) {
-    this.#options = options;
-    this.#key = flowSettingsKey(options.cluster);
-  }
-
-  /** Returns whether another controller that writes reports has published since this one last did. */
-  async publish(queues: number, nodes: number): Promise<boolean> {
-    const { redis } = this.#options;
-    const writesReports = this.#options.writesReports();
-    const window = windowOf(nodes, await readMaxMemory(redis));
-    const read = parseFlowSettings((await redis.get(this.#key)) ?? '');
-    const { controller, contested = false } = read.ok ? read.value : {};
-    // Before the first time, it was whoever ran before.
-    const isContested =
-      writesReports && this.#hasPublished && controller !== undefined && controller !== this.#id;
-    const flow: FlowSettings = {
-      queues,
-      window,
-      accepts: [...ACCEPTED_VERSIONS],
-      controller: writesReports ? this.#id : controller,
-      contested: writesReports ? isContested : contested,
-    };
-    await redis.set(this.#key, JSON.stringify(flow), 'EX', FLOW_SETTINGS_TTL_S);
-    this.#hasPublished = writesReports;
-    return isContested;
-  }
+export async function publishFlow(
+  redis: RedisClient,
+  cluster: string,
+  { queues, nodes }: { readonly queues: number; readonly nodes: number },
+): Promise<void> {
+  const window = windowOf(nodes, await readMaxMemory(redis));
+  const flow: FlowSettings = { queues, window, accepts: [...ACCEPTED_VERSIONS] };
+  await redis.set(flowSettingsKey(cluster), JSON.stringify(flow), 'EX', FLOW_SETTINGS_TTL_S);
 }
 
 /** In a Redis Cluster one node is asked, because its masters are alike. Null if there is no limit or we may not ask. */

@@ -5,6 +5,7 @@
  */
 
 import { once } from 'node:events';
+import { and, eq, gt, sql } from 'drizzle-orm';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
@@ -13,13 +14,17 @@ import { ThrottledLog } from '../../platform/throttledLog.ts';
 import { queueNumber, queueOf } from '../../protocol/redisKeys.ts';
 import type { RedisSettings } from '../../redis/access.ts';
 import { connectRedis, type RedisClient } from '../../redis/client.ts';
+import { typed } from '../../store/expressions.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { int8 } from '../../store/schema/columns.ts';
+import { node } from '../../store/schema/tables.ts';
 import { MAX_CONNECTIONS, type Store, type StoreSettings } from '../../store/store.ts';
 import { INGEST_INTERVALS, type IngestIntervals } from '../config.ts';
 import { type AttributionOptions, startKeys } from '../keys/startKeys.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { loadAgentScript } from './agentScript.ts';
 import type { WatchEnqueuer } from './commitBatch.ts';
-import { FlowPublisher } from './flow.ts';
+import { publishFlow } from './flow.ts';
 import { createJobHandler, type JobHandlerOptions, recordRepairs } from './jobHandler.ts';
 import { createPartitionCache } from './partitionCache.ts';
 import { guardScripts, type RepairReport } from './queueGuard.ts';
@@ -27,14 +32,10 @@ import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
 import { sweepQueues } from './queueSweep.ts';
 import { type JobHandler, type QueueDepth, type QueueWorker, startQueueWorker } from './queueWorker.ts';
 import { storeRejection } from './rejections.ts';
-import { ConflictNotice, ReportClaim } from './reportClaim.ts';
-import countActiveNodes from './sql/countActiveNodes.sql';
 
 export interface IngestOptions extends RedisSettings {
   readonly store: Store;
   readonly cluster: string;
-  /** Default: false. */
-  readonly writesReports?: () => boolean;
   readonly log: Logger;
   readonly metrics: ControllerMetrics;
   readonly watches?: WatchEnqueuer | undefined;
@@ -44,6 +45,8 @@ export interface IngestOptions extends RedisSettings {
   readonly databaseMaxConnections?: number;
   /** How many rows of one node are stored in a day. Default: the setting's. */
   readonly nodeRowsPerDay?: number;
+  /** A monotonic clock, in milliseconds. Default: the machine's. */
+  readonly now?: () => number;
   /** Called when the database was migrated to a schema that this program cannot use. */
   readonly onIncompatible?: (error: PlegwatchError) => void;
 }
@@ -65,7 +68,7 @@ const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const { store, cluster, log, metrics, watches, attribution, onIncompatible } = options;
-  const { intervals = defaultsOf(INGEST_INTERVALS), writesReports = () => false } = options;
+  const { intervals = defaultsOf(INGEST_INTERVALS), now = () => performance.now() } = options;
   const { intervalRedisRetry: maxRetry } = intervals;
   const clusterId = await store.ensureCluster(cluster);
   let settings: StoreSettings = await store.readSettings();
@@ -84,7 +87,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const onReady = () => void setUp();
   const redis = connectRedis(options, { maxRetry, onError, onReady });
   await waitUntilReady(redis, log);
-  const progress = createQueueProgress();
+  const progress = createQueueProgress(now);
   // The queues wait for the keys: nothing is acknowledged without them.
   const { stop: stopKeys, ...keys } = await startKeys({
     ...attribution,
@@ -110,6 +113,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     ...(options.nodeRowsPerDay === undefined ? {} : { nodeRowsPerDay: options.nodeRowsPerDay }),
     intervals,
     connections: options.databaseMaxConnections ?? MAX_CONNECTIONS,
+    now,
     ...keys,
     redis,
     metrics,
@@ -140,29 +144,13 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
 
   let nodes = 0;
   let depths: (QueueDepth | null)[] = [];
-  const conflict = new ConflictNotice({
-    log,
-    onChange: (isContested) => metrics.controllerConflict.set(isContested ? 1 : 0),
-  });
-  const claim = new ReportClaim(store, clusterId);
-  const renewClaim = async () => {
-    try {
-      conflict.note('database', await claim.renew());
-    } catch (error) {
-      throttledLog.warn(
-        { error: messageOf(error) },
-        'other controllers could not be looked for in the database',
-      );
-    }
-  };
-  const publisher = new FlowPublisher({ redis, cluster, writesReports });
   const flow = new Loop({
     async work() {
       // While Postgres is unavailable, agents continue with the last known settings.
       try {
         await store.checkSchema();
         settings = await store.readSettings();
-        nodes = await readActiveNodes(store, clusterId);
+        nodes = await countActiveNodes(store, clusterId);
       } catch (error) {
         if (error instanceof PlegwatchError && error.code === 'MIGRATION_MISMATCH') onIncompatible?.(error);
         log.warn({ error: messageOf(error) }, 'settings could not be read; the last ones apply');
@@ -170,9 +158,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       startWorkers(settings.maxQueues);
       // Agents send as soon as they know the flow settings.
       await setUp();
-      if (writesReports()) await renewClaim();
-      else conflict.note('database', claim.leave());
-      conflict.note('Redis', await publisher.publish(settings.queues, nodes));
+      await publishFlow(redis, cluster, { queues: settings.queues, nodes });
       return intervals.intervalFlow / 1000;
     },
     onError: (error) =>
@@ -203,7 +189,8 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       // Another controller may work on queues that this one does not know of yet.
       startWorkers((await store.readSettings()).maxQueues);
       const queues = workers.length;
-      if (redis.status === 'ready') await sweepQueues({ redis, cluster, queues, report: repaired, signal });
+      if (redis.status === 'ready')
+        await sweepQueues({ redis, cluster, queues, report: repaired, now, signal });
       return intervals.intervalSweep / 1000;
     },
     onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'queues could not be swept'),
@@ -257,7 +244,14 @@ function countAll(
   );
 }
 
-async function readActiveNodes(store: Store, clusterId: number): Promise<number> {
-  const { rows } = await store.run<{ nodes: number }>({ text: countActiveNodes }, [clusterId]);
-  return rows[0]?.nodes ?? 0;
+/** How many nodes reported within the last hour. */
+async function countActiveNodes(store: SqlRunner, clusterId: number): Promise<number> {
+  const isActive = gt(node.last_seen, sql`now() - interval '1 hour'`);
+  const [counted] = await store.query((db) =>
+    db
+      .select({ nodes: typed(int8, sql`count(*)`) })
+      .from(node)
+      .where(and(eq(node.cluster_id, clusterId), isActive)),
+  );
+  return counted?.nodes ?? 0;
 }

@@ -7,8 +7,8 @@
  *   a newer version                                                  left unacknowledged: the agent reads what we accept
  *   a batch                                                          committed, then its reply is published
  *
- * A batch whose node somebody else has locked is put aside. A batch on which a statement times out is put aside; if that happens to it again, and other batches were stored meanwhile, its records
- * become gaps.
+ * A batch whose node somebody else has locked is put aside, and so is one on which a statement times out; if that happens to it again, and other
+ * batches were stored meanwhile, its records become gaps.
  *
  * If Postgres or Redis is unavailable it waits here, then asks for the job to be delayed. Our own faults are logged and retried
  * later. Nothing is discarded and nothing is acknowledged early.
@@ -23,20 +23,22 @@ import { decodeBatch, type Envelope, MAX_BATCH_BYTES, type RefusedBatch } from '
 import { enrolmentIn } from '../../protocol/enrolment.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { Store } from '../../store/store.ts';
 import type { IngestIntervals } from '../config.ts';
-import type { Attribution, AttributionRefusal } from '../keys/attribution.ts';
+import { ATTRIBUTION_REFUSALS, type Attribution } from '../keys/attribution.ts';
 import type { Enroller } from '../keys/enroller.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { BatchCommitter } from './batchCommitter.ts';
-import type { CommitContext, CommitOutcome, CommittedBatch } from './commitBatch.ts';
+import type { CommitContext, CommittedBatch } from './commitBatch.ts';
+import type { RejectedBatch } from './epoch.ts';
 import type { QueueRepair } from './queueGuard.ts';
 import { type JobHandler, type JobOutcome, NotJson } from './queueWorker.ts';
 import { inputText, type Rejection, storeRejection } from './rejections.ts';
 import { publishReply, ReplyError } from './replies.ts';
 
 export interface JobHandlerOptions extends CommitContext {
-  readonly store: Pick<Store, 'run' | 'transaction'>;
+  readonly store: SqlRunner & Pick<Store, 'transaction'>;
   readonly cluster: string;
   readonly attribution: Attribution;
   readonly intervals: IngestIntervals;
@@ -47,6 +49,8 @@ export interface JobHandlerOptions extends CommitContext {
   readonly enroller: Pick<Enroller, 'accept'> | null;
   /** How many connections the pool of the store has. */
   readonly connections: number;
+  /** A monotonic clock, in milliseconds. */
+  readonly now: () => number;
   readonly metrics: ControllerMetrics;
   readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
   /** Aborted when the controller stops: no more waiting. */
@@ -57,7 +61,8 @@ const REJECTIONS = {
   implausible: 'implausible_seq',
   over_quota: 'over_quota',
   unknown_node: 'unknown_node',
-} as const satisfies Record<Exclude<CommitOutcome['kind'], 'committed' | 'unsigned'>, Rejection['reason']>;
+  unsigned: 'attributed_epoch',
+} as const satisfies Record<RejectedBatch['is'], Rejection['reason']>;
 
 const BACKOFF = { firstMs: 250, maxMs: 4_000 };
 
@@ -107,11 +112,11 @@ export async function recordRepairs(
 }
 
 async function retry(
-  { log, intervals, partitions, signal }: JobHandlerOptions,
+  { log, intervals, now, partitions, signal }: JobHandlerOptions,
   queue: number,
   work: () => Promise<void>,
 ): Promise<JobOutcome> {
-  const deadline = performance.now() + intervals.intervalStoreWait / 1000;
+  const deadline = now() + intervals.intervalStoreWait / 1000;
   const backoff = new Backoff(BACKOFF);
   for (;;) {
     try {
@@ -129,7 +134,7 @@ async function retry(
         return { done: false, delayMs: intervals.intervalFaultDelay / 1000 };
       }
       log.warn({ queue, error }, 'waiting to store a batch');
-      if (signal.aborted || performance.now() > deadline) {
+      if (signal.aborted || now() > deadline) {
         return { done: false, delayMs: intervals.intervalJobDelay / 1000 };
       }
       await sleep(backoff.next(), signal);
@@ -153,8 +158,10 @@ async function handleInput(
   options: JobHandlerOptions,
   { queue, data, committer, release }: Input,
 ): Promise<void> {
-  const { cluster, attribution, metrics } = options;
-  const started = performance.now();
+  const { cluster, attribution, metrics, now } = options;
+  const started = now();
+  const rejectAs = (reason: Rejection['reason'], claimedNode: string, error: string) =>
+    reject(options, { queue, reason, error, claimedNode, input: inputText(data) });
   if (data instanceof NotJson) {
     const error = 'the data of the job is not JSON';
     return reject(options, { queue, reason: 'not_json', error, claimedNode: '', input: data.raw });
@@ -162,37 +169,27 @@ async function handleInput(
   const enrolment = enrolmentIn(data);
   if (enrolment !== null) return options.enroller?.accept(enrolment);
   const sender = await attribution.senderOf(data);
-  if (sender.kind === 'refused') return unattributed(options, { queue, ...sender, input: inputText(data) });
+  if (sender.is === 'refused') return rejectAs(sender.reason, sender.claimedNode, sender.error);
   const decoded = await decodeBatch(data);
-  if (!decoded.ok) return refuse(options, queue, data, decoded);
+  if (!decoded.ok) {
+    if (decoded.reason === 'version') return leave(options, queue, decoded);
+    return rejectAs(decoded.reason, decoded.claimedNode, decoded.error);
+  }
   const envelope = decoded.value;
   const { node } = envelope;
-  const refused = { queue, claimedNode: node };
-  if (envelope.cluster !== cluster) {
-    const error = `cluster: ${envelope.cluster} is not ${cluster}`;
-    return reject(options, { ...refused, reason: 'other_cluster', error, input: inputText(data) });
-  }
-  const isSigned = sender.kind === 'signed';
-  if (isSigned && sender.node !== node) {
-    const error = `node ${sender.node} signed a batch of node ${node}`;
-    return unattributed(options, { ...refused, reason: 'other_node', error, input: inputText(data) });
-  }
-  if (!isSigned && !(await attribution.mayBeUnsigned(node))) {
-    const error = `a batch of node ${node} is not signed`;
-    return unattributed(options, { ...refused, reason: 'not_signed', error, input: inputText(data) });
-  }
+  if (envelope.cluster !== cluster)
+    return rejectAs('other_cluster', node, `cluster: ${envelope.cluster} is not ${cluster}`);
+  const isSigned = sender.is === 'signed';
+  if (isSigned && sender.node !== node)
+    return rejectAs('other_node', node, `node ${sender.node} signed a batch of node ${node}`);
+  if (!isSigned && !(await attribution.mayBeUnsigned(node)))
+    return rejectAs('not_signed', node, `a batch of node ${node} is not signed`);
   if (decoded.bytes <= USUAL_BYTES) release();
   const outcome = await committer.commit(queue, { envelope, isSigned });
-  if (outcome.kind === 'busy') throw new NodeBusy(`node ${node} is locked`);
-  if (outcome.kind === 'committed') {
-    metrics.batchSeconds.observe((performance.now() - started) / 1000);
-    return published(options, envelope, outcome);
-  }
-  const { error } = outcome;
-  const input = inputText(data);
-  return outcome.kind === 'unsigned'
-    ? unattributed(options, { ...refused, reason: 'attributed_epoch', error, input })
-    : reject(options, { ...refused, reason: REJECTIONS[outcome.kind], error, input });
+  if (outcome.is === 'busy') throw new NodeBusy(`node ${node} is locked`);
+  if (outcome.is !== 'committed') return rejectAs(REJECTIONS[outcome.is], node, outcome.error);
+  metrics.batchSeconds.observe((now() - started) / 1000);
+  return published(options, envelope, outcome);
 }
 
 /** Counts and logs what is committed, and publishes the reply. */
@@ -220,32 +217,20 @@ async function published(
   await publishReply(options, envelope, outcome);
 }
 
-async function unattributed(
-  options: JobHandlerOptions,
-  rejection: Rejection & { readonly reason: AttributionRefusal },
-): Promise<void> {
-  await reject(options, rejection);
-  options.metrics.attributionRefusals.inc({ reason: rejection.reason });
-}
-
-async function refuse(
-  options: JobHandlerOptions,
-  queue: number,
-  data: unknown,
-  { reason, error, claimedNode }: RefusedBatch,
-): Promise<void> {
-  if (reason !== 'version') {
-    return reject(options, { queue, reason, error, claimedNode, input: inputText(data) });
-  }
-  options.metrics.records.inc({ result: 'version' });
-  options.log.warn({ queue, claimedNode, error }, 'batch of a newer version left unacknowledged');
+function leave({ metrics, log }: JobHandlerOptions, queue: number, refused: RefusedBatch): void {
+  const { error, claimedNode } = refused;
+  metrics.records.inc({ result: 'version' });
+  log.warn({ queue, claimedNode, error }, 'batch of a newer version left unacknowledged');
 }
 
 async function reject(options: JobHandlerOptions, rejection: Rejection): Promise<void> {
-  await storeRejection(options.store, options.clusterId, rejection);
-  options.metrics.records.inc({ result: 'rejected' });
+  const { store, clusterId, metrics, log } = options;
+  await storeRejection(store, clusterId, rejection);
   const { queue, reason, error, claimedNode } = rejection;
-  options.log.warn({ queue, reason, error, claimedNode }, 'input rejected');
+  metrics.records.inc({ result: 'rejected' });
+  const refusal = ATTRIBUTION_REFUSALS.find((each) => each === reason);
+  if (refusal !== undefined) metrics.attributionRefusals.inc({ reason: refusal });
+  log.warn({ queue, reason, error, claimedNode }, 'input rejected');
 }
 
 function count(metrics: ControllerMetrics, outcome: CommittedBatch, { wall0 }: Envelope): void {

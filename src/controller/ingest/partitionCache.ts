@@ -4,7 +4,7 @@
  */
 import type { RecordType } from '../../protocol/record.ts';
 import { dayOf, ensurePartition } from '../../store/partitions.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { StorableRecord } from './recordValidation.ts';
 
 const TABLES: Readonly<Record<RecordType, readonly string[]>> = {

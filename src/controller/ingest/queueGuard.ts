@@ -9,6 +9,7 @@
  *
  * BullMQ registers its scripts with `defineCommand` of the connection it gets; that is where the check is put in front.
  */
+import { invariant } from '../../platform/invariant.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { ENTRY_CHECKS, KEY_CHECKS, UNMARK } from './queueGuardScripts.ts';
 
@@ -58,7 +59,7 @@ export function guardScripts(redis: RedisClient, report: RepairReport): void {
     const work = script === 'moveToActive' ? followedBy(UNMARK, definition.lua) : definition.lua;
     define(name, { ...definition, lua: `${KEY_CHECKS}\n${checks}\n${REPORT}\n${work}` });
     const run: unknown = Reflect.get(redis, name);
-    if (typeof run !== 'function') throw new Error(`the script ${name} is not defined`);
+    invariant(typeof run === 'function', 'a defined command is a function');
     Reflect.set(redis, name, (args: readonly unknown[]) =>
       repeated(() => Reflect.apply(run, redis, [args]), queueKeyOf(String(args[0])), report),
     );
@@ -101,7 +102,7 @@ export function parseRepairs(json: string): QueueRepair[] {
   return (Array.isArray(found) ? found : []).map((each: unknown) => {
     const [kind, name, detail] = Array.isArray(each) ? each.map(String) : [];
     const known = REPAIR_KINDS.find((one) => one === kind);
-    if (known === undefined) throw new Error(`unknown repair of a queue: ${kind}`);
+    invariant(known, 'a check of a queue repairs what is known');
     return { kind: known, name: name ?? '', detail: detail ?? '' };
   });
 }

@@ -31,7 +31,8 @@ const STALLED_AFTER_MS = 90_000;
 const CAUGHT_UP_JOBS = 1_000;
 const CAUGHT_UP_STALL_MS = 30_000;
 
-export function createQueueProgress(now: () => number = () => performance.now()): QueueProgress {
+/** `now`: a monotonic clock, in milliseconds. */
+export function createQueueProgress(now: () => number): QueueProgress {
   const progressAt = new Map<number, number>();
   let database = false;
   let caughtUpSince: number | null = null;

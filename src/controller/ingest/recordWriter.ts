@@ -3,7 +3,8 @@
  */
 import type { RecordType } from '../../protocol/record.ts';
 import { literal } from '../../store/literal.ts';
-import type { SqlRunner, SqlStatement } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import type { Statement } from '../../store/statement.ts';
 import type { BatchScope } from './batchScope.ts';
 import { isOfType, type StorableRecord } from './recordValidation.ts';
 
@@ -18,11 +19,6 @@ export interface ScopedRecord<T extends RecordType = RecordType> extends Storabl
   readonly scope: BatchScope;
 }
 
-export interface RecordWriterOptions<T extends RecordType> {
-  readonly statement: SqlStatement;
-  readonly values: (rows: readonly ScopedRecord<T>[]) => unknown[];
-}
-
 /** Writes the records of batches of one cluster, each of another node, with one statement. */
 export type RecordWriter = (
   runner: SqlRunner,
@@ -33,7 +29,8 @@ export type RecordWriter = (
 /** The writer of a type. It throws, so that nothing is committed, if a unique index has a record that its epoch does not know of. */
 export function recordWriter<T extends RecordType>(
   type: T,
-  { statement, values }: RecordWriterOptions<T>,
+  statement: Statement<never>,
+  values: (rows: readonly ScopedRecord<T>[]) => unknown[],
 ): RecordWriter {
   return async (runner, cluster, batches) => {
     const rows = scopedOfType(batches, type);

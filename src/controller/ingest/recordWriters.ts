@@ -11,7 +11,8 @@ import {
 } from '../../protocol/record.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
 import { literal } from '../../store/literal.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { command } from '../../store/statement.ts';
 import type { BatchScope } from './batchScope.ts';
 import { containerRows } from './containerRows.ts';
 import { plegEventMask } from './plegEventMask.ts';
@@ -25,15 +26,17 @@ import {
   timeOf,
 } from './recordWriter.ts';
 import { writeRelistMinutes } from './relistMinuteWriter.ts';
-import insertContainerEvents from './sql/insertContainerEvents.sql';
-import insertFindings from './sql/insertFindings.sql';
-import insertFindingUpdates from './sql/insertFindingUpdates.sql';
-import insertModeChanges from './sql/insertModeChanges.sql';
-import insertRelistChanges from './sql/insertRelistChanges.sql';
-import updateNodeState from './sql/updateNodeState.sql';
-import upsertContainers from './sql/upsertContainers.sql';
-import upsertGaps from './sql/upsertGaps.sql';
-import upsertStreamSessions from './sql/upsertStreamSessions.sql';
+import {
+  insertContainerEvents,
+  insertFindings,
+  insertFindingUpdates,
+  insertModeChanges,
+  insertRelistChanges,
+  updateNodeState,
+  upsertContainers,
+  upsertGaps,
+  upsertStreamSessions,
+} from './statements.ts';
 
 // The bits of store.container_event.flags and store.relist_change.states.
 const REPLAYED = 256;
@@ -54,6 +57,10 @@ export async function writeRecords(
   for (const write of Object.values(WRITERS)) await write(runner, cluster, batches);
 }
 
+const savepoint = command('SAVEPOINT record');
+const rollbackToSavepoint = command('ROLLBACK TO SAVEPOINT record');
+const releaseSavepoint = command('RELEASE SAVEPOINT record');
+
 export interface WrittenRecords {
   readonly stored: readonly StorableRecord[];
   readonly refused: readonly UnstorableRecord[];
@@ -68,16 +75,16 @@ export async function writeOneByOne(
   const stored: StorableRecord[] = [];
   const refused: UnstorableRecord[] = [];
   for (const record of records) {
-    await runner.run({ text: 'SAVEPOINT record' });
+    await runner.run(savepoint);
     try {
       await writeRecords(runner, scope.clusterId, [{ scope, records: [record] }]);
       stored.push(record);
     } catch (error) {
       if (databaseErrorKind(error) !== 'data') throw error;
-      await runner.run({ text: 'ROLLBACK TO SAVEPOINT record' });
+      await runner.run(rollbackToSavepoint);
       refused.push(refusedByDatabase(record, messageOf(error)));
     }
-    await runner.run({ text: 'RELEASE SAVEPOINT record' });
+    await runner.run(releaseSavepoint);
   }
   return { stored, refused };
 }
@@ -91,7 +98,7 @@ async function writeContainers(
     containerRows(records, scope).map((row) => ({ ...row, nodeId: scope.nodeId })),
   );
   if (rows.length === 0) return;
-  await runner.run({ name: 'upsert_containers', text: upsertContainers }, [
+  await runner.run(upsertContainers, [
     cluster,
     literal(rows, ({ nodeId }) => nodeId),
     literal(rows, ({ key }) => key),
@@ -129,142 +136,118 @@ const exitFlags = ({ code, reason }: ContainerExit): number =>
 const changeStates = ({ oldState, newState, isSandbox }: RecordOf<'relist_change'>): number =>
   PLEG_STATES.indexOf(oldState) | (PLEG_STATES.indexOf(newState) << 4) | (isSandbox ? CHANGE_OF_SANDBOX : 0);
 
-const writeContainerEvents = recordWriter('container_event', {
-  statement: { name: 'insert_container_events', text: insertContainerEvents },
-  values: (rows) => [
-    ...keysOf(rows),
-    literal(rows, ({ record }) => `${BigInt(record.createdNs)}`),
-    literal(rows, ({ scope, record }) => scope.keyOf(record.containerId)),
-    literal(rows, ({ record }) => eventFlags(record)),
-  ],
-});
+const writeContainerEvents = recordWriter('container_event', insertContainerEvents, (rows) => [
+  ...keysOf(rows),
+  literal(rows, ({ record }) => `${BigInt(record.createdNs)}`),
+  literal(rows, ({ scope, record }) => scope.keyOf(record.containerId)),
+  literal(rows, ({ record }) => eventFlags(record)),
+]);
 
-const writeRelistChanges = recordWriter('relist_change', {
-  statement: { name: 'insert_relist_changes', text: insertRelistChanges },
-  values: (rows) => [
-    ...keysOf(rows),
-    literal(rows, ({ scope, record }) => scope.epochStart + record.window.from),
-    literal(rows, ({ scope, record }) => scope.epochStart + record.window.to),
-    literal(rows, ({ scope, record }) => scope.keyOf(record.containerId)),
-    literal(rows, ({ record }) => changeStates(record)),
-    literal(rows, ({ record }) => plegEventMask(record.oldState, record.newState)),
-  ],
-});
+const writeRelistChanges = recordWriter('relist_change', insertRelistChanges, (rows) => [
+  ...keysOf(rows),
+  literal(rows, ({ scope, record }) => scope.epochStart + record.window.from),
+  literal(rows, ({ scope, record }) => scope.epochStart + record.window.to),
+  literal(rows, ({ scope, record }) => scope.keyOf(record.containerId)),
+  literal(rows, ({ record }) => changeStates(record)),
+  literal(rows, ({ record }) => plegEventMask(record.oldState, record.newState)),
+]);
 
-const writeFindings = recordWriter('finding', {
-  statement: { name: 'insert_findings', text: insertFindings },
-  values: (rows) => {
-    const identities = rows.map(({ scope, record: { containerId } }) =>
-      containerId === null ? undefined : scope.identities.get(containerId),
-    );
-    return [
-      ...keysOf(rows),
-      rows.map(({ record }) => record.findingId),
-      rows.map(({ record }) => record.kind),
-      rows.map(({ record }) => record.eventType),
-      rows.map(({ record }) => record.cause),
-      rows.map(({ record }) => record.containerId),
-      identities.map((identity) => identity?.podUid || null),
-      identities.map((identity) => identity?.namespace || null),
-      identities.map((identity) => identity?.pod || null),
-      identities.map((identity) => identity?.container || null),
-      rows.map(({ scope, record }) => timeOf(scope, record.window?.from ?? null)),
-      rows.map(({ scope, record }) => timeOf(scope, record.window?.to ?? null)),
-      rows.map(({ scope, record }) => timeOf(scope, record.occurred)),
-      rows.map(({ record }) => record.lateness),
-      rows.map(({ record }) => record.delivery),
-      rows.map(({ record }) => JSON.stringify(record.proof)),
-    ];
-  },
+const writeFindings = recordWriter('finding', insertFindings, (rows) => {
+  const identities = rows.map(({ scope, record: { containerId } }) =>
+    containerId === null ? undefined : scope.identities.get(containerId),
+  );
+  return [
+    ...keysOf(rows),
+    rows.map(({ record }) => record.findingId),
+    rows.map(({ record }) => record.kind),
+    rows.map(({ record }) => record.eventType),
+    rows.map(({ record }) => record.cause),
+    rows.map(({ record }) => record.containerId),
+    identities.map((identity) => identity?.podUid || null),
+    identities.map((identity) => identity?.namespace || null),
+    identities.map((identity) => identity?.pod || null),
+    identities.map((identity) => identity?.container || null),
+    rows.map(({ scope, record }) => timeOf(scope, record.window?.from ?? null)),
+    rows.map(({ scope, record }) => timeOf(scope, record.window?.to ?? null)),
+    rows.map(({ scope, record }) => timeOf(scope, record.occurred)),
+    rows.map(({ record }) => record.lateness),
+    rows.map(({ record }) => record.delivery),
+    rows.map(({ record }) => JSON.stringify(record.proof)),
+  ];
 });
 
 /** Both types say only that something happened to a finding: each is a row of store.finding_update. */
 const findingUpdateWriter = (type: 'finding_resolved' | 'event_overdue', what: 'resolved' | 'overdue') =>
-  recordWriter(type, {
-    statement: { name: 'insert_finding_updates', text: insertFindingUpdates },
-    values: (rows) => [
-      literal(rows, ({ scope }) => scope.nodeId),
-      rows.map(({ record }) => record.findingId),
-      rows.map(() => what),
-      rows.map(({ at }) => at),
-    ],
-  });
+  recordWriter(type, insertFindingUpdates, (rows) => [
+    literal(rows, ({ scope }) => scope.nodeId),
+    rows.map(({ record }) => record.findingId),
+    rows.map(() => what),
+    rows.map(({ at }) => at),
+  ]);
 
 export const writeResolutions = findingUpdateWriter('finding_resolved', 'resolved');
 
-const writeStreamSessions = recordWriter('stream_session', {
-  statement: { name: 'upsert_stream_sessions', text: upsertStreamSessions },
-  values: (rows) => [
-    literal(rows, ({ scope }) => scope.nodeId),
-    literal(rows, ({ scope }) => scope.contextId),
-    rows.map(({ scope }) => scope.epoch),
-    rows.map(({ seq }) => seq),
-    rows.map(({ record }) => record.sessionNo),
-    rows.map(({ scope, record }) => scope.epochStart + record.opened),
-    rows.map(({ scope, record }) => timeOf(scope, record.armed)),
-    rows.map(({ scope, record }) => timeOf(scope, record.closed)),
-    rows.map(({ record }) => record.code),
-    rows.map(({ record }) => record.message),
-    rows.map(({ record }) => record.events),
-    rows.map(({ record }) => record.replayed),
-  ],
-});
+const writeStreamSessions = recordWriter('stream_session', upsertStreamSessions, (rows) => [
+  literal(rows, ({ scope }) => scope.nodeId),
+  literal(rows, ({ scope }) => scope.contextId),
+  rows.map(({ scope }) => scope.epoch),
+  rows.map(({ seq }) => seq),
+  rows.map(({ record }) => record.sessionNo),
+  rows.map(({ scope, record }) => scope.epochStart + record.opened),
+  rows.map(({ scope, record }) => timeOf(scope, record.armed)),
+  rows.map(({ scope, record }) => timeOf(scope, record.closed)),
+  rows.map(({ record }) => record.code),
+  rows.map(({ record }) => record.message),
+  rows.map(({ record }) => record.events),
+  rows.map(({ record }) => record.replayed),
+]);
 
-const writeGaps = recordWriter('gap', {
-  statement: { name: 'upsert_gaps', text: upsertGaps },
-  values: (rows) => [
-    literal(rows, ({ scope }) => scope.nodeId),
-    rows.map(({ scope }) => scope.epoch),
-    rows.map(({ record }) => record.gapId),
-    rows.map(({ record }) => record.scope),
-    rows.map(({ record }) => record.cause),
-    rows.map(({ scope, record }) => scope.epochStart + record.from),
-    rows.map(({ scope, record }) => timeOf(scope, record.to)),
-  ],
-});
+const writeGaps = recordWriter('gap', upsertGaps, (rows) => [
+  literal(rows, ({ scope }) => scope.nodeId),
+  rows.map(({ scope }) => scope.epoch),
+  rows.map(({ record }) => record.gapId),
+  rows.map(({ record }) => record.scope),
+  rows.map(({ record }) => record.cause),
+  rows.map(({ scope, record }) => scope.epochStart + record.from),
+  rows.map(({ scope, record }) => timeOf(scope, record.to)),
+]);
 
-const writeModeChanges = recordWriter('mode_change', {
-  statement: { text: insertModeChanges },
-  values: (rows) => [
-    ...keysOf(rows),
-    rows.map(({ scope, record }) => scope.epochStart + record.notBefore),
-    rows.map(({ record }) => record.model),
-    rows.map(({ record }) => record.from),
-    rows.map(({ record }) => record.to),
-    rows.map(({ record }) => record.reason),
-    rows.map(({ record }) => JSON.stringify(record.proof)),
-  ],
-});
+const writeModeChanges = recordWriter('mode_change', insertModeChanges, (rows) => [
+  ...keysOf(rows),
+  rows.map(({ scope, record }) => scope.epochStart + record.notBefore),
+  rows.map(({ record }) => record.model),
+  rows.map(({ record }) => record.from),
+  rows.map(({ record }) => record.to),
+  rows.map(({ record }) => record.reason),
+  rows.map(({ record }) => JSON.stringify(record.proof)),
+]);
 
-const writeNodeState = recordWriter('node_state', {
-  statement: { name: 'update_node_state', text: updateNodeState },
-  values: (rows) => {
-    // Only the latest state of a batch can win, and each batch is of another node.
-    const latest = new Map<number, ScopedRecord<'node_state'>>();
-    for (const row of rows) {
-      const { nodeId } = row.scope;
-      if (row.seq > (latest.get(nodeId)?.seq ?? 0)) latest.set(nodeId, row);
-    }
-    const states = [...latest.values()];
-    return [
-      literal(states, ({ scope }) => scope.nodeId),
-      literal(states, ({ scope }) => scope.incarnation),
-      literal(states, ({ seq }) => seq),
-      states.map(({ record }) => record.stream.state),
-      states.map(({ scope, record }) => scope.epochStart + record.stream.since),
-      states.map(({ record }) => record.stream.reason),
-      states.map(({ record }) => record.stream.lastError),
-      states.map(({ record }) => record.relist.healthy),
-      states.map(({ record }) => record.relist.reason),
-      states.map(({ record }) => record.model),
-      states.map(({ record }) => record.mode),
-      states.map(({ scope, record }) => scope.epochStart + record.modeSince),
-      states.map(({ record }) => record.modeReason),
-      states.map(({ record }) => record.kubeletStreamErrors ?? null),
-      states.map(({ record }) => record.kubeletError ?? null),
-      states.map(({ record }) => record.kubeletIdentity ?? null),
-    ];
-  },
+const writeNodeState = recordWriter('node_state', updateNodeState, (rows) => {
+  // Only the latest state of a batch can win, and each batch is of another node.
+  const latest = new Map<number, ScopedRecord<'node_state'>>();
+  for (const row of rows) {
+    const { nodeId } = row.scope;
+    if (row.seq > (latest.get(nodeId)?.seq ?? 0)) latest.set(nodeId, row);
+  }
+  const states = [...latest.values()];
+  return [
+    literal(states, ({ scope }) => scope.nodeId),
+    literal(states, ({ scope }) => scope.incarnation),
+    literal(states, ({ seq }) => seq),
+    states.map(({ record }) => record.stream.state),
+    states.map(({ scope, record }) => scope.epochStart + record.stream.since),
+    states.map(({ record }) => record.stream.reason),
+    states.map(({ record }) => record.stream.lastError),
+    states.map(({ record }) => record.relist.healthy),
+    states.map(({ record }) => record.relist.reason),
+    states.map(({ record }) => record.model),
+    states.map(({ record }) => record.mode),
+    states.map(({ scope, record }) => scope.epochStart + record.modeSince),
+    states.map(({ record }) => record.modeReason),
+    states.map(({ record }) => record.kubeletStreamErrors ?? null),
+    states.map(({ record }) => record.kubeletError ?? null),
+    states.map(({ record }) => record.kubeletIdentity ?? null),
+  ];
 });
 
 const WRITERS: Readonly<Record<RecordType, RecordWriter>> = {

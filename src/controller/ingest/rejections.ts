@@ -2,9 +2,9 @@
  * Refused input: as text, and stored once for each content, with how often it came, up to a cap.
  */
 import { createHash } from 'node:crypto';
-import type { SqlRunner } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { AttributionRefusal } from '../keys/attribution.ts';
-import upsertRejected from './sql/upsertRejected.sql';
+import { upsertRejected } from './statements.ts';
 
 export interface Rejection {
   readonly queue: number;
@@ -33,7 +33,7 @@ export async function storeRejection(
   { queue, reason, error, claimedNode, input }: Rejection,
 ): Promise<void> {
   const bytes = Buffer.from(input, 'utf8');
-  await runner.run({ text: upsertRejected }, [
+  await runner.run(upsertRejected, [
     clusterId,
     createHash('sha256').update(reason).update('\0').update(bytes).digest('hex'),
     queue,

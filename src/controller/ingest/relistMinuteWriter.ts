@@ -7,7 +7,7 @@ import { literal } from '../../store/literal.ts';
 import type { BatchScope } from './batchScope.ts';
 import type { ContainerKey } from './containerKey.ts';
 import { keysOf, recordWriter, type ScopedRecord } from './recordWriter.ts';
-import insertRelistMinutes from './sql/insertRelistMinutes.sql';
+import { insertRelistMinutes } from './statements.ts';
 
 type MinuteRow = ScopedRecord<'relist_minute'>;
 type SlowestStatus = NonNullable<MinuteStatuses['slowest']>;
@@ -71,26 +71,23 @@ function statusColumns(rows: readonly MinuteRow[]): unknown[] {
   ];
 }
 
-export const writeRelistMinutes = recordWriter('relist_minute', {
-  statement: { name: 'insert_relist_minutes', text: insertRelistMinutes },
-  values: (rows) => [
-    ...keysOf(rows),
-    literal(rows, ({ record }) => record.relists),
-    literal(rows, ({ record }) => record.errors),
-    literal(rows, ({ record }) => record.max),
-    rows.map(({ record }) => histogram(record.hist)),
-    literal(rows, ({ record }) => record.sandboxes),
-    literal(rows, ({ record }) => record.containers),
-    literal(rows, ({ record }) => record.bytes),
-    literal(rows, ({ record }) => record.expected),
-    literal(rows, ({ record }) => record.matched),
-    literal(rows, ({ record }) => record.unobservable),
-    literal(rows, ({ record }) => record.covered),
-    literal(rows, ({ record }) => record.span),
-    ...kubeletColumns(rows),
-    ...callColumns(rows),
-    literal(rows, ({ record }) => record.wall),
-    rows.map(({ record }) => packLists(record.lists)),
-    ...statusColumns(rows),
-  ],
-});
+export const writeRelistMinutes = recordWriter('relist_minute', insertRelistMinutes, (rows) => [
+  ...keysOf(rows),
+  literal(rows, ({ record }) => record.relists),
+  literal(rows, ({ record }) => record.errors),
+  literal(rows, ({ record }) => record.max),
+  rows.map(({ record }) => histogram(record.hist)),
+  literal(rows, ({ record }) => record.sandboxes),
+  literal(rows, ({ record }) => record.containers),
+  literal(rows, ({ record }) => record.bytes),
+  literal(rows, ({ record }) => record.expected),
+  literal(rows, ({ record }) => record.matched),
+  literal(rows, ({ record }) => record.unobservable),
+  literal(rows, ({ record }) => record.covered),
+  literal(rows, ({ record }) => record.span),
+  ...kubeletColumns(rows),
+  ...callColumns(rows),
+  literal(rows, ({ record }) => record.wall),
+  rows.map(({ record }) => packLists(record.lists)),
+  ...statusColumns(rows),
+]);

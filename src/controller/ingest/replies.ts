@@ -14,13 +14,14 @@ import type { Envelope } from '../../protocol/batch.ts';
 import { ACK_REPLIES_TTL_S, type AckReply, ackReplyKey, parseAckReply } from '../../protocol/redisKeys.ts';
 import { ackStatement, isSignedBy, signatureOf } from '../../protocol/signature.ts';
 import type { RedisClient } from '../../redis/client.ts';
+import { redisScript } from '../../redis/scripts.ts';
 import type { CommittedBatch } from './commitBatch.ts';
 
 /**
  * KEYS[1] the node's hash; ARGV epoch, ackGeneration, ackedSeq, seconds to live, signature or '', a reply that is not to be kept or '', then
  * closed epochs. Returns the reply that was kept because it is later.
  */
-const PUBLISH = `
+const publish = redisScript(`
 if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then redis.call('DEL', KEYS[1]) end
 local ackGeneration, ackedSeq = tonumber(ARGV[2]), tonumber(ARGV[3])
 local there = redis.call('HGET', KEYS[1], ARGV[1])
@@ -37,7 +38,7 @@ end
 for i = 7, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 return kept and there or ''
-`;
+`);
 
 export class ReplyError extends Error {
   override readonly name = 'ReplyError';
@@ -53,7 +54,7 @@ export interface ReplyContext {
 /** Publishes the reply to a committed batch and deletes those of the epochs that it closed. Throws {@link ReplyError}. */
 export async function publishReply(
   { redis, cluster, signKey }: ReplyContext,
-  { node, epoch }: Envelope,
+  { node, epoch }: Pick<Envelope, 'node' | 'epoch'>,
   { ackGeneration, ackedSeq, closed }: CommittedBatch,
 ): Promise<void> {
   const key = ackReplyKey(cluster, node);
@@ -61,27 +62,15 @@ export async function publishReply(
   if (signKey !== null && signer === null) return;
   const statementOf = (reply: AckReply) => ackStatement({ cluster, node }, epoch, reply);
   const sig = signer === null ? '' : signatureOf(signer, statementOf({ ackGeneration, ackedSeq }));
-  const publish = (disbelieved: string) =>
-    redis.eval(
-      PUBLISH,
-      1,
-      key,
-      epoch,
-      ackGeneration,
-      ackedSeq,
-      ACK_REPLIES_TTL_S,
-      sig,
-      disbelieved,
-      ...closed,
-    );
+  const reply = [epoch, ackGeneration, ackedSeq, ACK_REPLIES_TTL_S, sig];
   try {
-    const kept = String(await publish(''));
+    const kept = String(await publish(redis, key, ...reply, '', ...closed));
     if (kept === '' || signer === null) return;
-    const reply = parseAckReply(kept);
+    const later = parseAckReply(kept);
     const isOurs =
-      reply.ok && isSignedBy(createPublicKey(signer), statementOf(reply.value), reply.value.sig ?? '');
+      later.ok && isSignedBy(createPublicKey(signer), statementOf(later.value), later.value.sig ?? '');
     // A stranger wrote a later one: agents would not believe it, and must not have to wait for the next generation.
-    if (!isOurs) await publish(kept);
+    if (!isOurs) await publish(redis, key, ...reply, kept, ...closed);
   } catch (error) {
     const message = `the reply to ${node} could not be published: ${messageOf(error)}`;
     throw new ReplyError(message, { cause: error });

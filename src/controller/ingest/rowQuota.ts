@@ -5,29 +5,11 @@
  * What is over the quota is counted, in one gap for each epoch and day. An epoch that begins then still gets its row, up to a reserve: an
  * agent that restarts goes on to be known.
  */
-import type { SeqRange } from './seqRanges.ts';
 
 /** A node that replaces seven pods a second, all day, needs as many: 16 rows for each pod with one container. */
 export const DEFAULT_NODE_ROWS_PER_DAY = 10_000_000;
 /** Rows over the quota for epochs and contexts, and for what could not be foreseen of a batch. */
 export const RESERVED_ROWS = 10_000;
-
-/** Divides seqs into the first `count` of them and the others. */
-export function divideSeqs(
-  ranges: readonly SeqRange[],
-  count: number,
-): { readonly within: readonly SeqRange[]; readonly beyond: readonly SeqRange[] } {
-  const within: SeqRange[] = [];
-  const beyond: SeqRange[] = [];
-  let left = count;
-  for (const { from, to } of ranges) {
-    const end = Math.min(to, from + left - 1);
-    if (end >= from) within.push({ from, to: end });
-    if (end < to) beyond.push({ from: Math.max(from, end + 1), to });
-    left -= Math.max(0, end - from + 1);
-  }
-  return { within, beyond };
-}
 
 /** The rows that a batch may add, and those that it adds. */
 export class RowBudget {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { multirange, type SeqRange, seqsOf } from './seqRanges.ts';
+import { divideSeqs, multirange, type SeqRange, seqsIn, seqsOf } from './seqRanges.ts';
 
 const seqs = fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 60 });
 
@@ -34,5 +34,27 @@ describe('seq ranges', () => {
 
   it('the multirange of no seqs is empty', () => {
     expect(multirange([])).toBe('{}');
+  });
+
+  it('a multirange is read as Postgres writes it, without the end of each range', () => {
+    expect(seqsIn('{}')).toEqual([]);
+    expect(seqsIn('{[1,5),[8,9)}')).toEqual([
+      { from: 1, to: 4 },
+      { from: 8, to: 8 },
+    ]);
+  });
+
+  const RANGES = [
+    { from: 3, to: 5 },
+    { from: 9, to: 10 },
+  ];
+  it.each([
+    [0, [], RANGES],
+    [2, [{ from: 3, to: 4 }], [{ from: 5, to: 5 }, RANGES[1]]],
+    [3, [RANGES[0]], [RANGES[1]]],
+    [4, [RANGES[0], { from: 9, to: 9 }], [{ from: 10, to: 10 }]],
+    [9, RANGES, []],
+  ])('of five seqs in two ranges, the first %i are within the quota', (count, within, beyond) => {
+    expect(divideSeqs(RANGES, count)).toEqual({ within, beyond });
   });
 });

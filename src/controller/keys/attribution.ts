@@ -26,10 +26,10 @@ export type AttributionRefusal = (typeof ATTRIBUTION_REFUSALS)[number];
 
 /** What is known of a job's sender. */
 export type Sender =
-  | { readonly kind: 'signed'; readonly node: string }
-  | { readonly kind: 'unsigned' }
+  | { readonly is: 'signed'; readonly node: string }
+  | { readonly is: 'unsigned' }
   | {
-      readonly kind: 'refused';
+      readonly is: 'refused';
       readonly reason: AttributionRefusal;
       readonly error: string;
       readonly claimedNode: string;
@@ -49,21 +49,21 @@ export class Attribution {
   /** Who sent a job. An unsigned one is refused only once its node is known: see {@link mayBeUnsigned}. */
   async senderOf(data: unknown): Promise<Sender> {
     const signed = signedBatchIn(data);
-    if (signed === null) return { kind: 'unsigned' };
+    if (signed === null) return { is: 'unsigned' };
     const { node, packed, sig } = signed;
     const statement = batchStatement({ cluster: this.#cluster, node }, packed);
     const isSigned = (keys: Awaited<ReturnType<NodeKeys['of']>>) =>
       keys.some((key) => isSignedBy(key, statement, sig));
-    if (isSigned(await this.#keys.of(node))) return { kind: 'signed', node };
+    if (isSigned(await this.#keys.of(node))) return { is: 'signed', node };
     const keys = await this.#keys.renewedOf(node);
-    if (isSigned(keys)) return { kind: 'signed', node };
+    if (isSigned(keys)) return { is: 'signed', node };
     if (keys.length > 0) {
       const error = `the signature is of no valid key of node ${node} in cluster ${this.#cluster}`;
-      return { kind: 'refused', reason: 'bad_signature', error, claimedNode: node };
+      return { is: 'refused', reason: 'bad_signature', error, claimedNode: node };
     }
-    if (this.#mode === 'accept') return { kind: 'unsigned' };
+    if (this.#mode === 'accept') return { is: 'unsigned' };
     const error = `node ${node} has no valid key: it has not enrolled, or its key has expired`;
-    return { kind: 'refused', reason: 'no_valid_key', error, claimedNode: node };
+    return { is: 'refused', reason: 'no_valid_key', error, claimedNode: node };
   }
 
   /** Whether a batch that says it is of this node may be without a signature. */

@@ -9,9 +9,21 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import * as v from 'valibot';
 import type { KubeClient } from '../../kube/client.ts';
 import { configMapsOf, secretsOf } from '../../kube/object.ts';
-import type { KeyPlaces } from '../../kube/rights.ts';
+import { type KubeRight, rightsOn } from '../../kube/rights.ts';
 import { type ControllerPublicKeys, parseControllerKeys } from '../../protocol/enrolment.ts';
 import { newSigningKey, privateKeyOf, privateKeyText, publicKeyText } from '../../protocol/signature.ts';
+
+/** Where the keys are: a Secret and, under the same name, a ConfigMap. */
+export interface KeyPlaces {
+  readonly name: string;
+  readonly secretNamespace: string;
+  readonly configMapNamespace: string;
+}
+
+export const keyRights = ({ name, secretNamespace, configMapNamespace }: KeyPlaces): readonly KubeRight[] => [
+  ...rightsOn(secretsOf(secretNamespace), ['get', 'patch'], { name }),
+  ...rightsOn(configMapsOf(configMapNamespace), ['get', 'patch'], { name }),
+];
 
 export interface ControllerKeys {
   readonly seal: KeyObject;

@@ -21,11 +21,11 @@ import {
 import { ACK_REPLIES_TTL_S, ackReplyKey } from '../../protocol/redisKeys.ts';
 import { enrolledStatement, signatureOf } from '../../protocol/signature.ts';
 import type { RedisClient } from '../../redis/client.ts';
-import ensureNode from '../../store/sql/ensureNode.sql';
+import { ensureNode } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
 import type { ControllerKeys } from './controllerKeys.ts';
 import type { NodeKeys } from './nodeKeys.ts';
-import upsertNodeKey from './sql/upsertNodeKey.sql';
+import { upsertNodeKey } from './statements.ts';
 import { reviewToken, type ServiceAccount, type TokenSubject } from './tokenReview.ts';
 
 export const ENROLMENT_RESULTS = ['enrolled', 'refused', 'dropped', 'failed'] as const;
@@ -37,7 +37,7 @@ const PER_SECOND = 50;
 const MAX_AT_ONCE = 16;
 
 export interface EnrollerOptions {
-  readonly store: Pick<Store, 'run' | 'transaction'>;
+  readonly store: Pick<Store, 'transaction'>;
   readonly cluster: string;
   readonly clusterId: number;
   readonly kube: Pick<KubeClient, 'reviewToken' | 'get'>;
@@ -48,6 +48,7 @@ export interface EnrollerOptions {
   readonly nodeKeys: NodeKeys;
   readonly redis: RedisClient;
   readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
+  readonly now?: typeof monoNow;
   readonly onResult: (result: EnrolmentResult) => void;
   /** Called with an enrolment that is refused, and the node that it names. */
   readonly onRefused: (error: string, claimedNode: string, sealed: string) => Promise<void>;
@@ -64,9 +65,9 @@ export class Enroller {
 
   /** Enrols in the background. Never throws. */
   accept(sealed: string): void {
-    const { onResult, log } = this.#options;
+    const { onResult, log, now = monoNow } = this.#options;
     const keys = this.#options.keys();
-    if (keys === null || this.#running.size >= MAX_AT_ONCE || !this.#reviews.tryTake(monoNow())) {
+    if (keys === null || this.#running.size >= MAX_AT_ONCE || !this.#reviews.tryTake(now())) {
       onResult('dropped');
       return;
     }
@@ -95,7 +96,7 @@ export class Enroller {
     const audience = audienceOf(cluster);
     const reviewed = await reviewToken(kube, enrolment.token, { audience, account });
     if (!reviewed.ok) return this.#refuse(reviewed.error, node, sealed);
-    const { subject } = reviewed;
+    const subject = reviewed.value;
     if (subject.node !== node) return this.#refuse(`the token is of node ${subject.node}`, node, sealed);
     const validFor = await this.#store(enrolment, subject);
     if (validFor < 1) return this.#refuse('the token has expired, by the clock of Postgres', node, sealed);
@@ -109,14 +110,14 @@ export class Enroller {
     { expiresAt, podUid, nodeUid }: TokenSubject,
   ): Promise<number> {
     const { store, clusterId, nodeKeys } = this.#options;
-    const hex = Buffer.from(publicKey, 'base64url').toString('hex');
-    const values = [clusterId, node, hex, expiresAt, podUid, nodeUid];
+    const key = Buffer.from(publicKey, 'base64url');
+    const values = [clusterId, node, key, expiresAt, podUid, nodeUid];
     const { rows } = await store.transaction(async (runner) => {
-      await runner.run({ text: ensureNode }, [clusterId, node, nodeUid]);
-      return runner.run<{ validFor: number }>({ text: upsertNodeKey }, values);
+      await runner.run(ensureNode, [clusterId, node, nodeUid]);
+      return runner.run(upsertNodeKey, values);
     });
     await nodeKeys.enrolled();
-    return rows[0]?.validFor ?? 0;
+    return rows[0]?.valid_for ?? 0;
   }
 
   async #confirm(

@@ -3,26 +3,29 @@
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { newSigningKey, publicKeyText } from '../../protocol/signature.ts';
+import { type Execute, runnerOf } from '../../store/runner.ts';
 import { MAX_WAITING, NodeKeys } from './nodeKeys.ts';
 
-const HEX = Buffer.from(publicKeyText(newSigningKey()), 'base64url').toString('hex');
+/** As Postgres sends it: the node, its key, and for how many milliseconds that is valid. */
+const ENROLLED = ['node-1', Buffer.from(publicKeyText(newSigningKey()), 'base64url'), 60_000];
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout'] }));
+beforeEach(() => void vi.useFakeTimers({ toFake: ['hrtime', 'setTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
 /** A store whose answers are those of when it was asked, and come when the test says so. */
 class SlowStore {
-  readonly rows: { node: string; publicKey: string; validFor: number }[] = [];
+  readonly rows: unknown[] = [];
+  readonly sql = runnerOf(() => this.#execute());
   readonly #waiting: { readonly answer: () => void; readonly fail: (error: Error) => void }[] = [];
 
   get asked(): number {
     return this.#waiting.length;
   }
 
-  run<R>(): Promise<{ rows: R[]; count: number }> {
-    const rows = [...this.rows] as R[];
+  #execute(): ReturnType<Execute> {
+    const rows = [...this.rows];
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ answer: () => resolve({ rows, count: rows.length }), fail: reject });
+      this.#waiting.push({ answer: () => resolve({ rows, rowCount: rows.length }), fail: reject });
     });
   }
 
@@ -39,9 +42,9 @@ class SlowStore {
 
 test('a key that was enrolled after a slow read had begun is found', async () => {
   const store = new SlowStore();
-  const keys = new NodeKeys(store, 1);
+  const keys = new NodeKeys(store.sql, 1);
   const others = keys.of('another');
-  store.rows.push({ node: 'node-1', publicKey: HEX, validFor: 60 });
+  store.rows.push(ENROLLED);
   const found = keys.renewedOf('node-1');
   vi.advanceTimersByTime(300);
   await store.answer();
@@ -52,11 +55,11 @@ test('a key that was enrolled after a slow read had begun is found', async () =>
 
 test('a key that another controller enrolled just after a read is found', async () => {
   const store = new SlowStore();
-  const keys = new NodeKeys(store, 1);
+  const keys = new NodeKeys(store.sql, 1);
   const others = keys.of('another');
   await store.answer();
   await others;
-  store.rows.push({ node: 'node-1', publicKey: HEX, validFor: 60 });
+  store.rows.push(ENROLLED);
   vi.advanceTimersByTime(10);
   const found = keys.renewedOf('node-1');
   await vi.advanceTimersByTimeAsync(200);
@@ -68,7 +71,7 @@ test('a key that another controller enrolled just after a read is found', async 
 
 test('however many forged batches there are, only a few wait for the next read', async () => {
   const store = new SlowStore();
-  const keys = new NodeKeys(store, 1);
+  const keys = new NodeKeys(store.sql, 1);
   const others = keys.of('another');
   await store.answer();
   await others;
@@ -88,9 +91,9 @@ test('however many forged batches there are, only a few wait for the next read',
 
 test('a key is enrolled although a read fails that had begun before', async () => {
   const store = new SlowStore();
-  const keys = new NodeKeys(store, 1);
+  const keys = new NodeKeys(store.sql, 1);
   const others = keys.of('another');
-  store.rows.push({ node: 'node-1', publicKey: HEX, validFor: 60 });
+  store.rows.push(ENROLLED);
   const enrolled = keys.enrolled();
   await store.fail();
   await expect(others).rejects.toThrow('ECONNRESET');

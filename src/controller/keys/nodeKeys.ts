@@ -6,49 +6,55 @@
  * unless too many wait already. Only the clock of Postgres decides when a key expires.
  */
 import type { KeyObject } from 'node:crypto';
+import { and, eq, gt, sql } from 'drizzle-orm';
+import { monoNow } from '../../platform/clock.ts';
 import { publicKeyOf } from '../../protocol/signature.ts';
-import type { SqlRunner } from '../../store/store.ts';
-import readNodeKeys from './sql/readNodeKeys.sql';
+import { between, type Mono, millis, mono, shift } from '../../protocol/units.ts';
+import { typed } from '../../store/expressions.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { float8 } from '../../store/schema/columns.ts';
+import { node, nodeKey } from '../../store/schema/tables.ts';
 
-const REFRESH_MS = 30_000;
-const MIN_SPACING_MS = 250;
+const REFRESH_AFTER = millis(30_000);
+const MIN_SPACING = millis(250);
 /** More do not wait: honest batches are read beside forged ones. */
 export const MAX_WAITING = 4;
 
 interface NodeKey {
   readonly key: KeyObject;
-  /** On the clock of `performance.now()`. */
-  readonly expiresAt: number;
+  readonly expiresAt: Mono;
 }
 
 export class NodeKeys {
   readonly #store: SqlRunner;
   readonly #clusterId: number;
+  readonly #now: typeof monoNow;
   #keys = new Map<string, NodeKey[]>();
-  /** By their hex, so that a look at all nodes parses only what is new. */
+  /** By their text, so that a look at all nodes parses only what is new. */
   #parsed = new Map<string, KeyObject | null>();
-  #readAt = Number.NEGATIVE_INFINITY;
+  #readAt = mono(Number.NEGATIVE_INFINITY);
   #reading: Promise<void> | null = null;
   /** How many wait for the next look. */
   #waiting = 0;
 
-  constructor(store: SqlRunner, clusterId: number) {
+  constructor(store: SqlRunner, clusterId: number, now = monoNow) {
     this.#store = store;
     this.#clusterId = clusterId;
+    this.#now = now;
   }
 
   /** The valid keys of a node. Throws if they are not known and Postgres is unavailable. */
   async of(node: string): Promise<readonly KeyObject[]> {
-    if (performance.now() - this.#readAt > REFRESH_MS) await this.#refresh();
+    if (between(this.#readAt, this.#now()) > REFRESH_AFTER) await this.#refresh();
     return this.#valid(node);
   }
 
   /** The same, after a look at what other controllers have enrolled until now. */
   async renewedOf(node: string): Promise<readonly KeyObject[]> {
-    const asked = performance.now();
+    const asked = this.#now();
     await this.#endOfRead();
-    const tooSoonMs = this.#readAt + MIN_SPACING_MS - performance.now();
-    const mayRead = tooSoonMs <= 0 || (await this.#waited(tooSoonMs));
+    const tooSoon = between(this.#now(), shift(this.#readAt, MIN_SPACING));
+    const mayRead = tooSoon <= 0 || (await this.#waited(tooSoon / 1000));
     // Another one that waited may have read meanwhile.
     if (mayRead && this.#readAt <= asked) await this.#refresh();
     return this.#valid(node);
@@ -82,20 +88,17 @@ export class NodeKeys {
   }
 
   async #read(): Promise<void> {
-    const at = performance.now();
-    const { rows } = await this.#store.run<{ node: string; publicKey: string; validFor: number }>(
-      { text: readNodeKeys },
-      [this.#clusterId],
-    );
+    const at = this.#now();
+    const valid = await readValidKeys(this.#store, this.#clusterId);
     const keys = new Map<string, NodeKey[]>();
     const parsed = new Map<string, KeyObject | null>();
-    for (const { node, publicKey, validFor } of rows) {
-      const known = this.#parsed.get(publicKey);
-      const key =
-        known === undefined ? publicKeyOf(Buffer.from(publicKey, 'hex').toString('base64url')) : known;
-      parsed.set(publicKey, key);
+    for (const { node, publicKey, validForMs } of valid) {
+      const text = publicKey.toString('base64url');
+      const known = this.#parsed.get(text);
+      const key = known === undefined ? publicKeyOf(text) : known;
+      parsed.set(text, key);
       if (key === null) continue;
-      keys.set(node, [...(keys.get(node) ?? []), { key, expiresAt: at + validFor * 1000 }]);
+      keys.set(node, [...(keys.get(node) ?? []), { key, expiresAt: shift(at, millis(validForMs)) }]);
     }
     this.#keys = keys;
     this.#parsed = parsed;
@@ -103,7 +106,19 @@ export class NodeKeys {
   }
 
   #valid(node: string): readonly KeyObject[] {
-    const now = performance.now();
+    const now = this.#now();
     return (this.#keys.get(node) ?? []).filter(({ expiresAt }) => expiresAt > now).map(({ key }) => key);
   }
+}
+
+/** The clocks of controllers do not count: Postgres says for how long they are still valid. */
+function readValidKeys(store: SqlRunner, clusterId: number) {
+  const validForMs = typed(float8, sql`(extract(epoch FROM ${nodeKey.expires_at} - now()) * 1000)::float8`);
+  return store.query((db) =>
+    db
+      .select({ node: node.name, publicKey: nodeKey.public_key, validForMs })
+      .from(nodeKey)
+      .innerJoin(node, eq(node.node_id, nodeKey.node_id))
+      .where(and(eq(nodeKey.cluster_id, clusterId), gt(nodeKey.expires_at, sql`now()`))),
+  );
 }

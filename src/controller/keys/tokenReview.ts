@@ -6,7 +6,15 @@
  */
 import * as v from 'valibot';
 import type { KubeClient } from '../../kube/client.ts';
-import { podsOf } from '../../kube/object.ts';
+import { podsOf, TOKEN_REVIEWS } from '../../kube/object.ts';
+import { type KubeRight, rightsOn } from '../../kube/rights.ts';
+import { invalid, type Parsed } from '../../protocol/validation.ts';
+
+/** `namespace`: of the agents, whose pods are read. */
+export const reviewRights = (namespace: string): readonly KubeRight[] => [
+  ...rightsOn(TOKEN_REVIEWS, ['create']),
+  ...rightsOn(podsOf(namespace), ['get']),
+];
 
 /** A service account, as `namespace/name`. */
 export interface ServiceAccount {
@@ -23,10 +31,6 @@ export interface TokenSubject {
   readonly expiresAt: number;
 }
 
-export type ReviewedToken =
-  | { readonly ok: true; readonly subject: TokenSubject }
-  | { readonly ok: false; readonly error: string };
-
 const ClaimsSchema = v.object({ exp: v.pipe(v.number(), v.minValue(0), v.maxValue(4e9)) });
 const PodSchema = v.object({
   metadata: v.object({ uid: v.string() }),
@@ -40,25 +44,23 @@ export async function reviewToken(
   kube: Pick<KubeClient, 'reviewToken' | 'get'>,
   token: string,
   { audience, account }: { readonly audience: string; readonly account: ServiceAccount },
-): Promise<ReviewedToken> {
+): Promise<Parsed<TokenSubject>> {
   const { authenticated, audiences, error, username, extra } = await kube.reviewToken(token, [audience]);
-  if (!authenticated) return refused(`the API server does not accept the token: ${error}`);
+  if (!authenticated) return invalid(`the API server does not accept the token: ${error}`);
   // A server without audiences in its answer has not checked them.
-  if (!audiences.includes(audience)) return refused('the token is for another audience');
+  if (!audiences.includes(audience)) return invalid('the token is for another audience');
   if (username !== `system:serviceaccount:${account.namespace}:${account.name}`)
-    return refused(`the token is of ${username}`);
+    return invalid(`the token is of ${username}`);
   const first = (name: string) => extra[`${EXTRA}${name}`]?.[0] ?? '';
   const pod = first('pod-name');
   const podUid = first('pod-uid');
-  if (pod === '' || podUid === '') return refused('the token is not bound to a pod');
+  if (pod === '' || podUid === '') return invalid('the token is not bound to a pod');
   const expiresAt = expiryOf(token);
-  if (expiresAt === null) return refused('the token does not say when it expires');
+  if (expiresAt === null) return invalid('the token does not say when it expires');
   const node = first('node-name') || (await nodeOfPod(kube, account.namespace, pod, podUid));
-  if (node === '') return refused(`pod ${pod} with uid ${podUid} is not on a node`);
-  return { ok: true, subject: { node, podUid, nodeUid: first('node-uid'), expiresAt } };
+  if (node === '') return invalid(`pod ${pod} with uid ${podUid} is not on a node`);
+  return { ok: true, value: { node, podUid, nodeUid: first('node-uid'), expiresAt } };
 }
-
-const refused = (error: string): ReviewedToken => ({ ok: false, error });
 
 async function nodeOfPod(
   kube: Pick<KubeClient, 'get'>,

@@ -4,18 +4,19 @@
  *   candidate ── takes the Lease ──► leading ── the Lease is lost, or not renewed in time ──► ending ── all has ended ──► candidate
  *
  * Stopping releases the Lease, so that another controller leads within seconds.
- *
- * Permissions: leases.coordination.k8s.io get, create, patch, of the one Lease.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeStatusError } from '../../kube/kubeErrors.ts';
 import { leasesOf } from '../../kube/object.ts';
+import { type KubeRight, rightsOn } from '../../kube/rights.ts';
+import { readClocks } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
+import { between, millis, mono, shift, wall } from '../../protocol/units.ts';
 import {
   heldLease,
   LEASE_TIMES,
@@ -25,9 +26,18 @@ import {
   releasedLease,
 } from './lease.ts';
 
+export interface LeasePlace {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Candidates make the Lease if it is missing, and may make this one only. */
+export const leaseRights = ({ namespace, name }: LeasePlace): readonly KubeRight[] =>
+  rightsOn(leasesOf(namespace), ['get', 'create', 'patch'], { name });
+
 export interface ElectionOptions {
   readonly kube: Pick<KubeClient, 'get' | 'apply'>;
-  readonly lease: { readonly namespace: string; readonly name: string };
+  readonly lease: LeasePlace;
   readonly log: Logger;
   /** Whether this controller could do the work. While it could not, it neither takes nor renews the Lease. */
   readonly isFit: () => boolean;
@@ -35,38 +45,36 @@ export interface ElectionOptions {
   readonly lead: (signal: AbortSignal, holds: () => boolean) => Promise<void>;
   /** For tests. */
   readonly times?: LeaseTimes;
+  readonly clocks?: typeof readClocks;
 }
 
 export interface Election {
-  /** Whether this controller holds the Lease. */
-  readonly holds: boolean;
   /** Ends leading and releases the Lease. */
   stop(): Promise<void>;
 }
 
-export function startElection(options: ElectionOptions): Election {
-  const candidate = new Candidate(options);
-  candidate.start();
-  return candidate;
-}
+export const startElection = (options: ElectionOptions): Election => new Candidate(options);
 
 const CONFLICT = 409;
+const NEVER = { mono: mono(0), wall: wall(0) };
 
 class Candidate implements Election {
   readonly #options: ElectionOptions;
   readonly #times: LeaseTimes;
+  readonly #clocks: typeof readClocks;
   readonly #identity = `${hostname()}_${randomUUID()}`;
   readonly #observation = new LeaseObservation();
   readonly #log: ThrottledLog;
   readonly #loop: Loop;
   /** Until when a write may begin, on the monotonic and on the wall clock: a suspended machine moves only the latter. */
-  #holdsUntil = { mono: 0, wall: 0 };
+  #holdsUntil = NEVER;
   #expiry: NodeJS.Timeout | undefined;
   #leading: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
 
   constructor(options: ElectionOptions) {
     this.#options = options;
     this.#times = options.times ?? LEASE_TIMES;
+    this.#clocks = options.clocks ?? readClocks;
     this.#log = new ThrottledLog(options.log, { linesPerMinute: 1 });
     const { retryMs } = this.#times;
     this.#loop = new Loop({
@@ -75,9 +83,6 @@ class Candidate implements Election {
         this.#log.warn(errorFields(error), 'the Lease could not be read or written, retrying'),
       backoff: { firstMs: retryMs, maxMs: retryMs },
     });
-  }
-
-  start(): void {
     this.#loop.start();
   }
 
@@ -89,8 +94,9 @@ class Candidate implements Election {
     });
   }
 
-  get holds(): boolean {
-    return performance.now() < this.#holdsUntil.mono && Date.now() < this.#holdsUntil.wall;
+  #holds(): boolean {
+    const now = this.#clocks();
+    return now.mono < this.#holdsUntil.mono && now.wall < this.#holdsUntil.wall;
   }
 
   /** Renews or takes the Lease if that is allowed, once. Returns the wait until the next round. */
@@ -98,13 +104,11 @@ class Candidate implements Election {
     const { kube, lease: place, isFit } = this.#options;
     if (!isFit()) return this.#times.retryMs;
     const resource = leasesOf(place.namespace);
-    const began = { mono: performance.now(), wall: Date.now() };
+    const began = this.#clocks();
     const signal = AbortSignal.any([stopping, AbortSignal.timeout(this.#times.renewWithinMs)]);
     const object = await kube.get(resource, place.name, signal);
     const lease = object === undefined ? null : parseLease(object);
-    if (object !== undefined && lease === null)
-      throw new Error(`the Lease ${place.name} has fields of a wrong type`);
-    if (lease !== null && !this.#observation.mayTake(lease, this.#identity, performance.now())) {
+    if (lease !== null && !this.#observation.mayTake(lease, this.#identity, this.#clocks().mono)) {
       if (this.#leading !== null) await this.#endLeading();
       return this.#times.retryMs;
     }
@@ -117,10 +121,11 @@ class Candidate implements Election {
     }
     // Two candidates may both have made a Lease that was missing: the next round shows whose it is.
     if (lease === null) return this.#times.retryMs;
-    const { renewWithinMs } = this.#times;
-    this.#holdsUntil = { mono: began.mono + renewWithinMs, wall: began.wall + renewWithinMs };
+    const valid = millis(this.#times.renewWithinMs);
+    this.#holdsUntil = { mono: shift(began.mono, valid), wall: shift(began.wall, valid) };
     clearTimeout(this.#expiry);
-    this.#expiry = setTimeout(() => void this.#endLeading(), this.#holdsUntil.mono - performance.now());
+    const leftMs = between(this.#clocks().mono, this.#holdsUntil.mono) / 1000;
+    this.#expiry = setTimeout(() => void this.#endLeading(), leftMs);
     if (this.#leading === null) this.#startLeading();
     return this.#times.retryMs;
   }
@@ -129,7 +134,7 @@ class Candidate implements Election {
     const { lead, log } = this.#options;
     log.info({ identity: this.#identity }, 'this controller leads');
     const end = new AbortController();
-    const ended = lead(end.signal, () => this.holds).catch((error: unknown) => {
+    const ended = lead(end.signal, () => this.#holds()).catch((error: unknown) => {
       log.error(errorFields(error), 'the work of the leader failed');
     });
     const leading = { end, ended };
@@ -142,7 +147,7 @@ class Candidate implements Election {
   /** Resolves when everything has ended that belongs to leading. */
   async #endLeading(): Promise<void> {
     clearTimeout(this.#expiry);
-    this.#holdsUntil = { mono: 0, wall: 0 };
+    this.#holdsUntil = NEVER;
     if (this.#leading === null) return;
     const { end, ended } = this.#leading;
     if (!end.signal.aborted) this.#options.log.info('this controller no longer leads');

@@ -1,24 +1,44 @@
 /*
- * Leads when it is this controller's turn: by a Lease, or always.
+ * What only the leader does, when it is this controller's turn: by a Lease, or always. It writes reports and Events, records node conditions and the
+ * labels of Nodes, measures status lags, and reads the figures of the metrics.
  */
 import type { KubeClient } from '../../kube/client.ts';
+import type { Logger } from '../../platform/log.ts';
 import type { Store } from '../../store/store.ts';
-import type { ReportWriter } from '../reports/writer.ts';
+import type { ControllerConfig } from '../config.ts';
+import { startFigures } from '../figures.ts';
+import type { Ingest } from '../ingest/ingest.ts';
+import type { ControllerMetrics } from '../metrics.ts';
+import { startConditionRecorder } from '../nodes/conditionRecorder.ts';
+import { startEventWriter } from '../nodes/eventWriter.ts';
+import { startNodeInfoRecorder } from '../nodes/infoRecorder.ts';
+import { startNodeWatch } from '../nodes/nodeWatch.ts';
+import { PLEG_HISTORY } from '../nodes/plegHistory.ts';
+import { READY_HISTORY } from '../nodes/readyHistory.ts';
+import { type ReportWriter, startReportWriter } from '../reports/writer.ts';
+import { PodPoller } from '../statusLag/podPoller.ts';
+import { WATCH_KINDS } from '../statusLag/watchLimits.ts';
 import { startElection } from './election.ts';
 import { lead } from './leadership.ts';
-import { type LeaderWork, type LeaderWorkOptions, startLeaderWork } from './leaderWork.ts';
+
+export interface LeadingOptions {
+  readonly config: ControllerConfig;
+  readonly store: Store;
+  readonly kube: KubeClient;
+  readonly ingest: Pick<Ingest, 'health'>;
+  readonly metrics: ControllerMetrics;
+  readonly log: Logger;
+}
 
 export interface Leading {
-  /** Whether no other controller may write reports. */
-  holds(): boolean;
   /** Null unless this controller leads. */
   reportWriter(): ReportWriter | null;
   stop(): Promise<void>;
 }
 
 /** Leads while this controller holds the Lease; without a Lease, always. */
-export function startLeading(parts: LeaderWorkOptions): Leading {
-  const { config, kube, ingest, log } = parts;
+export function startLeading(parts: LeadingOptions): Leading {
+  const { config, kube, ingest, metrics, log } = parts;
   let work: LeaderWork | null = null;
   const start = (store: Store, client: KubeClient) => {
     const started = startLeaderWork({ ...parts, store, kube: client });
@@ -28,7 +48,8 @@ export function startLeading(parts: LeaderWorkOptions): Leading {
       work = null;
     };
   };
-  const leadership = { ...parts, cluster: config.cluster, start };
+  const onContested = (isContested: boolean) => metrics.controllerConflict.set(isContested ? 1 : 0);
+  const leadership = { ...parts, cluster: config.cluster, start, onContested };
   const reportWriter = () => work?.reportWriter ?? null;
   if (config.lease !== undefined) {
     const election = startElection({
@@ -38,16 +59,87 @@ export function startLeading(parts: LeaderWorkOptions): Leading {
       isFit: () => ingest.health().database,
       lead: (signal, holds) => lead(leadership, signal, holds),
     });
-    return { reportWriter, holds: () => election.holds, stop: () => election.stop() };
+    return { reportWriter, stop: () => election.stop() };
   }
   const stopping = new AbortController();
   const led = lead(leadership, stopping.signal, () => true);
   return {
     reportWriter,
-    holds: () => true,
     async stop() {
       stopping.abort();
       await led;
+    },
+  };
+}
+
+interface LeaderWork {
+  readonly reportWriter: ReportWriter;
+  /** Resolves when nothing is written any more, and removes the metrics that only a leader has. */
+  stop(): Promise<void>;
+}
+
+function startLeaderWork({ config, store, kube, ingest, metrics, log }: LeadingOptions): LeaderWork {
+  const { cluster, reportLabels: labelKeys = [], nodeLabels: storedLabelKeys } = config;
+  const silentAfterMs = config.intervalSilence / 1000;
+  const onMissed = () => metrics.nodeWatchMissed.inc();
+  const nodes = startNodeWatch({ kube, log, labelKeys, storedLabelKeys, onMissed });
+  const onRecorded = () => metrics.nodeConditions.inc();
+  const conditions = { store, cluster, nodes, log };
+  const recorder = startConditionRecorder({ ...conditions, history: PLEG_HISTORY, onRecorded });
+  const readyRecorder = startConditionRecorder({ ...conditions, history: READY_HISTORY });
+  const infoRecorder = startNodeInfoRecorder({ store, cluster, nodes, log });
+  const reportWriter = startReportWriter({
+    store,
+    kube,
+    nodes,
+    cluster,
+    log,
+    labelKeys,
+    onResult: (result) => metrics.reportWrites.inc({ result }),
+    silentAfterMs,
+    ingestCaughtUpForMs: () => ingest.health().caughtUpForMs,
+  });
+  const eventWriter = startEventWriter({
+    store,
+    kube,
+    nodes,
+    cluster,
+    log,
+    onResult: (result) => metrics.nodeEvents.inc({ result }),
+  });
+  const podPoller =
+    config.statusLag === 'on'
+      ? new PodPoller({
+          store,
+          kube,
+          cluster,
+          readsPerSecond: config.statusLagReadsPerSecond,
+          log,
+          metrics: {
+            read: (result) => metrics.statusLagReads.inc({ result }),
+            watches: (counts) => {
+              for (const kind of WATCH_KINDS) metrics.statusLagWatches.set({ kind }, counts[kind]);
+            },
+            shed: (kind, count) => metrics.statusLagShed.inc({ kind }, count),
+          },
+        })
+      : null;
+  const figures = startFigures({
+    store,
+    cluster,
+    silentAfterMs,
+    log,
+    onRead: (read) => metrics.setFigures(read, true),
+  });
+  metrics.leader.set(1);
+  return {
+    reportWriter,
+    async stop() {
+      const parts = [recorder, readyRecorder, infoRecorder, reportWriter, eventWriter, figures, nodes];
+      await Promise.all([...parts.map((part) => part.stop()), podPoller?.stop()]);
+      metrics.leader.set(0);
+      metrics.setFigures(null, false);
+      for (const kind of WATCH_KINDS) metrics.statusLagWatches.set({ kind }, 0);
     },
   };
 }

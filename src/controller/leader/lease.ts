@@ -9,7 +9,8 @@
  */
 import * as v from 'valibot';
 import type { AppliedObject } from '../../kube/client.ts';
-import type { KubeObject } from '../../kube/object.ts';
+import { decode, type KubeObject } from '../../kube/object.ts';
+import { between, type Mono, millis, mono } from '../../protocol/units.ts';
 
 export interface LeaseTimes {
   /** How long others leave the Lease to a holder that does not renew it. */
@@ -29,13 +30,19 @@ export const LEASE_TIMES: LeaseTimes = {
   releaseWithinMs: 2_000,
 };
 
+/**
+ * For how long a term that began in a contest of two leaders counts as contested: after it was deposed, each waits for a pause before it begins
+ * the next one.
+ */
+export const contestedMs = (pauseMs = LEASE_TIMES.durationMs): number => 3 * pauseMs;
+
 const SpecSchema = v.object({
-  holderIdentity: v.optional(v.nullable(v.string()), ''),
-  leaseDurationSeconds: v.optional(v.nullable(v.number()), 0),
-  acquireTime: v.optional(v.nullable(v.string()), null),
-  leaseTransitions: v.optional(v.nullable(v.number()), 0),
+  holderIdentity: v.nullish(v.string(), ''),
+  leaseDurationSeconds: v.nullish(v.number(), 0),
+  acquireTime: v.nullish(v.string(), null),
+  leaseTransitions: v.nullish(v.number(), 0),
 });
-const LeaseSchema = v.looseObject({ spec: v.optional(v.nullable(SpecSchema), {}) });
+const LeaseSchema = v.looseObject({ spec: v.nullish(SpecSchema, {}) });
 
 export interface Lease {
   /** Changes with every write. */
@@ -47,35 +54,30 @@ export interface Lease {
   readonly transitions: number;
 }
 
-/** Null if its fields are not those of a Lease. */
-export function parseLease(object: KubeObject): Lease | null {
-  const parsed = v.safeParse(LeaseSchema, object);
-  if (!parsed.success) return null;
-  const { holderIdentity, leaseDurationSeconds, acquireTime, leaseTransitions } = v.parse(
-    SpecSchema,
-    parsed.output.spec ?? {},
-  );
+/** Throws KubeStatusError Unreadable if its fields are not those of a Lease. */
+export function parseLease(object: KubeObject): Lease {
+  const { spec } = decode(LeaseSchema, { verb: 'get', resource: 'leases' }, object);
   return {
     resourceVersion: object.metadata.resourceVersion,
-    holder: holderIdentity ?? '',
-    durationMs: (leaseDurationSeconds ?? 0) * 1000,
-    acquiredAt: acquireTime,
-    transitions: leaseTransitions ?? 0,
+    holder: spec.holderIdentity,
+    durationMs: spec.leaseDurationSeconds * 1000,
+    acquiredAt: spec.acquireTime,
+    transitions: spec.leaseTransitions,
   };
 }
 
 /** What a candidate has seen of a Lease, and when it changed. */
 export class LeaseObservation {
   #version = '';
-  #changedAt = 0;
+  #changedAt = mono(0);
 
-  /** Whether `identity` may write the Lease. `now`: a monotonic time in milliseconds. */
-  mayTake(lease: Lease, identity: string, now: number): boolean {
-    if (lease.resourceVersion !== this.#version) {
-      this.#version = lease.resourceVersion;
+  /** Whether `identity` may write the Lease. */
+  mayTake({ resourceVersion, holder, durationMs }: Lease, identity: string, now: Mono): boolean {
+    if (resourceVersion !== this.#version) {
+      this.#version = resourceVersion;
       this.#changedAt = now;
     }
-    return lease.holder === identity || lease.holder === '' || now - this.#changedAt >= lease.durationMs;
+    return holder === identity || holder === '' || between(this.#changedAt, now) >= millis(durationMs);
   }
 }
 

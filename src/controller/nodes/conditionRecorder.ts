@@ -11,14 +11,15 @@
  */
 
 import type { KubeNode, ReadyCondition } from '../../kube/projection.ts';
-import { wallNow } from '../../platform/clock.ts';
+import { readClocks } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
-import ensureNode from '../../store/sql/ensureNode.sql';
-import type { SqlRunner, Store } from '../../store/store.ts';
+import { between, type Mono, millis, mono } from '../../protocol/units.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { ensureNode } from '../../store/statements.ts';
+import type { Store } from '../../store/store.ts';
 import type { NodeWatch } from './nodeWatch.ts';
-import readRetention from './sql/readRetention.sql';
 
 /** Beyond this many pending changes, only the latest of each node is kept. */
 const MAX_PENDING = 20_000;
@@ -26,6 +27,13 @@ const MAX_PENDING = 20_000;
 const MAX_KEPT = 20;
 const RECHECK_MS = 300_000;
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
+
+const DAY_US = 86_400_000_000;
+const MAX_AGE_US = 400 * DAY_US;
+
+/** Every time needs a partition, and anybody who may write Nodes can put any time there. */
+export const plausibleTime = (at: number, now: number): number =>
+  at > now - MAX_AGE_US && at < now + DAY_US ? at : now;
 
 interface PendingCondition {
   readonly name: string;
@@ -54,6 +62,7 @@ export interface ConditionRecorderOptions<Change extends { readonly at: number }
   readonly recheckMs?: number;
   /** Called for each recorded change. */
   readonly onRecorded?: () => void;
+  readonly clocks?: typeof readClocks;
 }
 
 export interface ConditionRecorder {
@@ -61,13 +70,9 @@ export interface ConditionRecorder {
 }
 
 /** Runs until it is stopped, and survives every failure. */
-export function startConditionRecorder<Change extends { readonly at: number }>(
+export const startConditionRecorder = <Change extends { readonly at: number }>(
   options: ConditionRecorderOptions<Change>,
-): ConditionRecorder {
-  const recorder = new Recorder(options);
-  recorder.start();
-  return recorder;
-}
+): ConditionRecorder => new Recorder(options);
 
 const latestOf = (changes: readonly { readonly at: number }[] = []): number =>
   changes.at(-1)?.at ?? -Infinity;
@@ -80,10 +85,14 @@ class Recorder<Change extends { readonly at: number }> {
   #clusterId = 0;
   /** By the name of the node, the latest change and those before it as far as they are kept, oldest first; null until it is read from the store. */
   #recorded: Map<string, readonly Change[]> | null = null;
-  #checkedAt = 0;
+  readonly #clocks: typeof readClocks;
+  readonly #recheckMs: number;
+  #checkedAt: Mono = mono(0);
 
   constructor(options: ConditionRecorderOptions<Change>) {
     this.#options = options;
+    this.#clocks = options.clocks ?? readClocks;
+    this.#recheckMs = options.recheckMs ?? RECHECK_MS;
     this.#loop = new Loop({
       work: (signal) => this.#recordAll(signal),
       onError: (error) =>
@@ -91,9 +100,6 @@ class Recorder<Change extends { readonly at: number }> {
       backoff: BACKOFF,
     });
     this.#unsubscribe = options.nodes.onState((name, node) => this.#add({ name, node }));
-  }
-
-  start(): void {
     this.#loop.start();
   }
 
@@ -121,15 +127,14 @@ class Recorder<Change extends { readonly at: number }> {
     return this.#recheckMs;
   }
 
-  get #recheckMs(): number {
-    return this.#options.recheckMs ?? RECHECK_MS;
-  }
-
   async #readRecorded(): Promise<Map<string, readonly Change[]>> {
     const before = this.#recorded;
-    if (before !== null && performance.now() - this.#checkedAt < this.#recheckMs) return before;
+    const now = this.#clocks();
+    if (before !== null && between(this.#checkedAt, now.mono) < millis(this.#recheckMs)) return before;
     const recorded = await this.#readLatest();
-    const horizon = await this.#readHorizon();
+    const { findingRetentionDays } = await this.#options.store.readSettings();
+    // What is older is deleted by maintenance.
+    const horizon = now.wall - findingRetentionDays * DAY_US;
     for (const [name, changes] of before ?? []) {
       const stored = latestOf(recorded.get(name));
       const kept = changes.filter(({ at }) => at >= horizon);
@@ -137,7 +142,7 @@ class Recorder<Change extends { readonly at: number }> {
       if (stored <= latestOf(changes)) recorded.set(name, changes);
     }
     this.#recorded = recorded;
-    this.#checkedAt = performance.now();
+    this.#checkedAt = now.mono;
     return recorded;
   }
 
@@ -146,11 +151,6 @@ class Recorder<Change extends { readonly at: number }> {
     this.#clusterId = await store.ensureCluster(cluster);
     const last = await history.readLast(store, this.#clusterId);
     return new Map(last.map(([name, change]) => [name, [change]]));
-  }
-
-  async #readHorizon(): Promise<number> {
-    const { rows } = await this.#options.store.run<{ horizon: string }>({ text: readRetention });
-    return rows[0] === undefined ? -Infinity : Number(rows[0].horizon);
   }
 
   async #storeAgain(name: string, changes: readonly Change[]): Promise<void> {
@@ -166,7 +166,7 @@ class Recorder<Change extends { readonly at: number }> {
     const { store, history, log, onRecorded } = this.#options;
     if (node.ready === null) return;
     const before = recorded.get(name) ?? [];
-    const change = history.change(before.at(-1) ?? null, node.ready, wallNow());
+    const change = history.change(before.at(-1) ?? null, node.ready, this.#clocks().wall);
     if (change === null) return;
     await store.transaction((runner) => this.#insert(runner, name, node.uid, change));
     recorded.set(name, [...before.slice(1 - MAX_KEPT), change]);
@@ -175,7 +175,7 @@ class Recorder<Change extends { readonly at: number }> {
   }
 
   async #insert(runner: SqlRunner, name: string, uid: string, change: Change): Promise<void> {
-    await runner.run({ text: ensureNode }, [this.#clusterId, name, uid]);
+    await runner.run(ensureNode, [this.#clusterId, name, uid]);
     await this.#options.history.insert(runner, this.#clusterId, name, change);
   }
 }

@@ -6,24 +6,31 @@
  *   limits       at most 6 writes an hour for a Node and 120 for the cluster; what is above is counted and dropped
  *
  * An Event is named after its Node, its reason and its first occurrence, and applied: a controller that restarts writes the same one again.
- *
- * Permissions: events.events.k8s.io create, patch.
  */
 import { createHash } from 'node:crypto';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
 import { EVENTS } from '../../kube/object.ts';
-import { monoNow } from '../../platform/clock.ts';
+import { rightsOn } from '../../kube/rights.ts';
+import { readClocks } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { printable } from '../../platform/printable.ts';
 import { TokenBucket } from '../../platform/tokenBucket.ts';
 import { millis } from '../../protocol/units.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import type { RowOf } from '../../store/statement.ts';
 import type { Store } from '../../store/store.ts';
-import type { EventResult } from './eventMetrics.ts';
 import type { NodeWatch } from './nodeWatch.ts';
-import listOccurrences from './sql/listOccurrences.sql';
+import { listOccurrences } from './statements.ts';
+
+/** An apply is a patch, and a create if there is no such object. */
+export const EVENT_RIGHTS = rightsOn(EVENTS, ['create', 'patch']);
+
+/** What became of an Event. */
+export const EVENT_RESULTS = ['written', 'suppressed', 'refused'] as const;
+export type EventResult = (typeof EVENT_RESULTS)[number];
 
 const PERIOD_MS = 5_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
@@ -35,13 +42,7 @@ const MAX_PER_HOUR = 120;
 /** The API server accepts 1024. */
 const MAX_NOTE_BYTES = 1000;
 
-type Occurrence = {
-  readonly node: string;
-  readonly what: 'FellBack' | 'Missed';
-  readonly detail: string;
-  /** Microseconds since 1970. */
-  readonly at: string;
-};
+type Occurrence = RowOf<typeof listOccurrences>;
 
 interface Series {
   readonly first: Occurrence;
@@ -49,20 +50,19 @@ interface Series {
   readonly last: Occurrence;
 }
 
-const TEXTS = {
-  FellBack: {
-    reason: 'PLEGFellBack',
-    note: (detail: string) =>
-      `The kubelet stopped using the runtime's event stream until it restarts: ${detail}.`,
-  },
-  Missed: {
-    reason: 'PLEGEventMissed',
-    note: (detail: string) => `The runtime's event stream did not announce ${detail}.`,
-  },
-} as const;
+const FALLBACK = {
+  reason: 'PLEGFellBack',
+  note: (detail: string) =>
+    `The kubelet stopped using the runtime's event stream until it restarts: ${detail}.`,
+};
+const MISS = {
+  reason: 'PLEGEventMissed',
+  note: (detail: string) => `The runtime's event stream did not announce ${detail}.`,
+};
+const kindOf = ({ is_miss }: Occurrence) => (is_miss ? MISS : FALLBACK);
 
 export interface EventWriterOptions {
-  readonly store: Pick<Store, 'run' | 'ensureCluster'>;
+  readonly store: SqlRunner & Pick<Store, 'ensureCluster'>;
   readonly kube: Pick<KubeClient, 'apply'>;
   readonly nodes: Pick<NodeWatch, 'get'>;
   /** The name of the cluster. */
@@ -71,6 +71,7 @@ export interface EventWriterOptions {
   readonly onResult: (result: EventResult) => void;
   /** For tests. */
   readonly periodMs?: number;
+  readonly clocks?: typeof readClocks;
 }
 
 /** Runs until it is stopped, and survives every failure. */
@@ -90,13 +91,14 @@ export function startEventWriter(options: EventWriterOptions): { stop(): Promise
 /** In any hour at most `max`: half of it at once, half over the hour. */
 const hourly = (max: number) => new TokenBucket({ capacity: max / 2, interval: millis((2 * HOUR_MS) / max) });
 
-class EventWriter {
+/** For tests; {@link startEventWriter} runs its passes. */
+export class EventWriter {
   readonly #options: EventWriterOptions;
   readonly #ofCluster = hourly(MAX_PER_HOUR);
   readonly #ofNodes = new Map<string, TokenBucket>();
   readonly #series = new Map<string, Series>();
-  /** The occurrences of the last pass that need nothing more. */
-  #done = new Set<string>();
+  /** What became of the occurrences of the last pass: an admitted one has its tokens, however often its write has to be tried. */
+  #states = new Map<string, 'admitted' | 'done'>();
 
   constructor(options: EventWriterOptions) {
     this.#options = options;
@@ -104,65 +106,76 @@ class EventWriter {
 
   async pass(signal: AbortSignal): Promise<number> {
     const { store, cluster, nodes, periodMs = PERIOD_MS } = this.#options;
-    const values = [await store.ensureCluster(cluster), MAX_AGE_MS];
-    const { rows } = await store.run<Occurrence>({ text: listOccurrences }, values);
+    const clusterId = await store.ensureCluster(cluster);
+    const { rows } = await store.run(listOccurrences, [clusterId, MAX_AGE_MS]);
     const present = new Set(rows.map(idOf));
-    this.#done = new Set([...this.#done].filter((id) => present.has(id)));
+    this.#states = new Map([...this.#states].filter(([id]) => present.has(id)));
     for (const occurrence of rows) {
       const node = nodes.get(occurrence.node);
-      if (node === undefined || this.#done.has(idOf(occurrence))) continue;
+      if (node === undefined || this.#states.get(idOf(occurrence)) === 'done') continue;
       signal.throwIfAborted();
-      await this.#handle(occurrence, node.uid, signal);
-      this.#done.add(idOf(occurrence));
+      this.#options.onResult(await this.#handle(occurrence, node.uid, signal));
+      this.#states.set(idOf(occurrence), 'done');
     }
     this.#forget(rows);
     return periodMs;
   }
 
-  async #handle(occurrence: Occurrence, uid: string, signal: AbortSignal): Promise<void> {
-    const { kube, log, onResult } = this.#options;
-    if (!this.#mayWrite(occurrence.node)) return onResult('suppressed');
-    const key = `${uid} ${occurrence.what}`;
+  /** Throws if the write is to be tried again. */
+  async #handle(occurrence: Occurrence, uid: string, signal: AbortSignal): Promise<EventResult> {
+    const { kube, log } = this.#options;
+    if (!this.#admit(occurrence)) return 'suppressed';
+    const key = `${uid} ${kindOf(occurrence).reason}`;
     const before = this.#series.get(key);
-    const continues = before !== undefined && between(before.last, occurrence) <= SERIES_MS;
+    const continues = before !== undefined && msBetween(before.last, occurrence) <= SERIES_MS;
     const series = continues
       ? { first: before.first, count: before.count + 1, last: occurrence }
       : { first: occurrence, count: 1, last: occurrence };
     try {
       await kube.apply(EVENTS, eventOf(series, uid), signal);
       this.#series.set(key, series);
-      onResult('written');
+      return 'written';
     } catch (error) {
       // What this one Event violates, the next one need not.
       if (!(error instanceof KubeStatusError) || error.code >= 500 || error.code === 429) throw error;
       log.warn({ node: occurrence.node, ...errorFields(error) }, 'Event not written');
-      onResult('refused');
+      return 'refused';
     }
   }
 
-  #mayWrite(node: string): boolean {
+  #admit(occurrence: Occurrence): boolean {
+    const { node } = occurrence;
+    if (this.#states.has(idOf(occurrence))) return true;
     const ofNode = this.#ofNodes.get(node) ?? hourly(MAX_PER_NODE_AND_HOUR);
     this.#ofNodes.set(node, ofNode);
-    return ofNode.tryTake(monoNow()) && this.#ofCluster.tryTake(monoNow());
+    const now = this.#clocks().mono;
+    if (!ofNode.tryTake(now) || !this.#ofCluster.tryTake(now)) return false;
+    this.#states.set(idOf(occurrence), 'admitted');
+    return true;
   }
 
   /** Keeps only as much as a series and the limits need. */
   #forget(rows: readonly Occurrence[]): void {
-    const oldest = (Date.now() - SERIES_MS - MAX_AGE_MS) * 1000;
-    for (const [key, { last }] of this.#series) if (Number(last.at) < oldest) this.#series.delete(key);
+    const oldestMs = this.#clocks().wall / 1000 - SERIES_MS - MAX_AGE_MS;
+    for (const [key, { last }] of this.#series) if (Date.parse(last.at) < oldestMs) this.#series.delete(key);
     const live = new Set(
       [...rows, ...[...this.#series.values()].map(({ last }) => last)].map(({ node }) => node),
     );
     for (const node of this.#ofNodes.keys()) if (!live.has(node)) this.#ofNodes.delete(node);
   }
+
+  #clocks(): ReturnType<typeof readClocks> {
+    return (this.#options.clocks ?? readClocks)();
+  }
 }
 
-const idOf = ({ node, what, at }: Occurrence): string => `${node} ${what} ${at}`;
+const idOf = (occurrence: Occurrence): string =>
+  `${occurrence.node} ${kindOf(occurrence).reason} ${occurrence.at}`;
 
-const between = (one: Occurrence, other: Occurrence): number => (Number(other.at) - Number(one.at)) / 1000;
+const msBetween = (one: Occurrence, other: Occurrence): number => Date.parse(other.at) - Date.parse(one.at);
 
 function eventOf({ first, count, last }: Series, uid: string) {
-  const { reason, note } = TEXTS[first.what];
+  const { reason, note } = kindOf(first);
   const name = `plegwatch-${createHash('sha256')
     .update(`${uid} ${idOf(first)}`)
     .digest('hex')
@@ -171,8 +184,8 @@ function eventOf({ first, count, last }: Series, uid: string) {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
     metadata: { name, namespace: EVENTS.namespace },
-    eventTime: microTime(first),
-    ...(count > 1 ? { series: { count, lastObservedTime: microTime(last) } } : {}),
+    eventTime: first.at,
+    ...(count > 1 ? { series: { count, lastObservedTime: last.at } } : {}),
     type: 'Warning',
     reason,
     action: 'Observed',
@@ -190,6 +203,3 @@ const cutBytes = (text: string, max: number): string =>
     .subarray(0, max)
     .toString('utf8')
     .replace(/\ufffd$/, '');
-
-const microTime = ({ at }: Occurrence): string =>
-  `${new Date(Number(at) / 1000).toISOString().slice(0, -1)}${at.slice(-3)}Z`;

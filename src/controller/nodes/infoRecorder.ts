@@ -8,13 +8,16 @@
  */
 
 import type { NodeInfo } from '../../kube/projection.ts';
+import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
-import addNodes from '../../store/sql/addNodes.sql';
+import { between, millis } from '../../protocol/units.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { addNodes } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
 import type { NodeWatch } from './nodeWatch.ts';
-import insertNodeInfo from './sql/insertNodeInfo.sql';
+import { insertNodeInfo } from './statements.ts';
 
 const PERIOD_MS = 60_000;
 const RECHECK_MS = 3_600_000;
@@ -23,7 +26,7 @@ const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 const MAX_NODES = 500;
 
 export interface NodeInfoRecorderOptions {
-  readonly store: Pick<Store, 'run' | 'ensureCluster'>;
+  readonly store: SqlRunner & Pick<Store, 'ensureCluster'>;
   readonly cluster: string;
   readonly nodes: Pick<NodeWatch, 'get' | 'names' | 'onState' | 'synced'>;
   readonly log: Logger;
@@ -31,6 +34,7 @@ export interface NodeInfoRecorderOptions {
   readonly periodMs?: number;
   /** How often all Nodes are compared with the store. Default: an hour. */
   readonly recheckMs?: number;
+  readonly now?: typeof monoNow;
 }
 
 export interface NodeInfoRecorder {
@@ -39,15 +43,15 @@ export interface NodeInfoRecorder {
 
 /** Runs until it is stopped, and survives every failure. */
 export function startNodeInfoRecorder(options: NodeInfoRecorderOptions): NodeInfoRecorder {
-  const { nodes, log, periodMs = PERIOD_MS, recheckMs = RECHECK_MS } = options;
+  const { nodes, log, periodMs = PERIOD_MS, recheckMs = RECHECK_MS, now = monoNow } = options;
   const changed = new Set<string>();
   const unsubscribe = nodes.onState((name) => changed.add(name));
-  let comparedAt = performance.now();
+  let comparedAt = now();
   const loop = new Loop({
     async work(signal) {
-      if (performance.now() - comparedAt >= recheckMs) {
+      if (between(comparedAt, now()) >= millis(recheckMs)) {
         for (const name of nodes.names()) changed.add(name);
-        comparedAt = performance.now();
+        comparedAt = now();
       }
       while (changed.size > 0 && !signal.aborted) await recordSome(options, changed);
       // The Nodes come with the first list, soon after the start.
@@ -91,8 +95,8 @@ async function insert(
 ): Promise<void> {
   const clusterId = await store.ensureCluster(cluster);
   const names = infos.map(([name]) => name);
-  await store.run({ text: addNodes }, [clusterId, names]);
-  await store.run({ text: insertNodeInfo }, [
+  await store.run(addNodes, [clusterId, names]);
+  await store.run(insertNodeInfo, [
     clusterId,
     names,
     infos.map(([, { labels }]) => JSON.stringify(labels)),

@@ -38,25 +38,23 @@ const withReady = (name: string, resourceVersion: string, ready: object) => ({
 });
 
 interface WatchingOptions {
-  readonly gets?: CannedResponse[];
-  readonly resyncMs?: number;
+  readonly relistMs?: number;
   readonly onMissed?: () => void;
 }
 
-/** Watches an API server that sends these responses to lists, watches and gets, in order; the last of each is repeated. */
+/** Watches an API server that sends these responses to lists and watches, in order; the last of each is repeated. */
 async function watching(
   lists: CannedResponse[],
   watches: CannedResponse[],
-  { gets = [], resyncMs = 3_600_000, onMissed = () => undefined }: WatchingOptions = {},
+  { relistMs = 3_600_000, onMissed = () => undefined }: WatchingOptions = {},
 ): Promise<{ changes: string[] }> {
   api = await startFakeApiServer((request, response) => {
-    const single = request.url?.startsWith('/api/v1/nodes/') === true;
-    const responses = single ? gets : request.url?.includes('watch=true') ? watches : lists;
+    const responses = request.url?.includes('watch=true') ? watches : lists;
     const respond = responses.length > 1 ? responses.shift() : responses[0];
     respond?.(response);
   });
   kube = await createKubeClient({ kubeconfig: api.kubeconfig });
-  watch = startNodeWatch({ kube, log, backoff: { firstMs: 5, maxMs: 20 }, resyncMs, onMissed });
+  watch = startNodeWatch({ kube, log, backoff: { firstMs: 5, maxMs: 20 }, relistMs, onMissed });
   const changes: string[] = [];
   watch.onChange((name, present, before) =>
     changes.push(`${name} ${before?.uid ?? '-'} ${present?.uid ?? '-'}`),
@@ -166,10 +164,15 @@ test('a list that fails is retried, and the watch has its error meanwhile', asyn
 });
 
 test('an accepted watch clears the error before any event', async () => {
-  await watching([reply(200, listOf('10'))], [reply(500, { message: 'etcd is away' }), stream()]);
+  let wasSeen = false;
+  const answer: CannedResponse = (response) => {
+    if (wasSeen) stream()(response);
+    else reply(500, { message: 'etcd is away' })(response);
+  };
+  await watching([reply(200, listOf('10'))], [answer]);
   await until(() => watch?.error?.includes('etcd is away'));
+  wasSeen = true;
   await until(() => watch?.error === null);
-  expect(watchRequests()).toHaveLength(2);
 });
 
 test('a watch that ends at once backs off before the next one', async () => {
@@ -218,35 +221,57 @@ test.each([
   expect(watch?.get('a')).toEqual({ uid: 'u1', createdAt: null, labels: {}, info: NO_INFO, ready: null });
 });
 
-test('a resync finds, applies and counts changes that the watch missed', async () => {
+test('a list of the version that the watch has reached shows what it missed, which is applied and counted', async () => {
   let missed = 0;
   const before = listOf('10', node('a', 'u1', '5'), node('b', 'u2', '6'));
   const after = listOf('20', node('a', 'u9', '15'));
-  const { changes } = await watching([reply(200, before), reply(200, after)], [stream()], {
-    gets: [reply(200, node('a', 'u9', '15')), reply(404)],
-    resyncMs: 20,
-    onMissed: () => {
-      missed += 1;
-    },
-  });
-  await until(() => missed === 2);
-  expect(changes.slice(2).sort()).toEqual(['a u1 u9', 'b u2 -']);
-});
-
-test('a resync ignores a list that differs if the Node itself is as the watch delivered it', async () => {
-  let missed = 0;
   const { changes } = await watching(
-    [reply(200, listOf('10', node('a', 'u1', '5'))), reply(200, listOf('9'))],
-    [stream()],
+    [reply(200, before), reply(200, after)],
+    [stream(event('BOOKMARK', node('', '', '20')))],
     {
-      gets: [reply(200, node('a', 'u1', '5'))],
-      resyncMs: 10,
+      relistMs: 20,
       onMissed: () => {
         missed += 1;
       },
     },
   );
-  await until(() => (api?.requests ?? []).filter((url) => url.startsWith('/api/v1/nodes/a')).length >= 3);
+  await until(() => missed === 2);
+  expect(changes.slice(2).sort()).toEqual(['a u1 u9', 'b u2 -']);
+  const [, relist] = (api?.requests ?? []).filter((url) => !url.includes('watch=true'));
+  expect(relist).toContain('resourceVersion=20&resourceVersionMatch=Exact');
+});
+
+test('a watch that brings not even a bookmark is compared with the present list', async () => {
+  let missed = 0;
+  await watching([reply(200, listOf('10')), reply(200, listOf('20', node('a', 'u1', '15')))], [stream()], {
+    relistMs: 20,
+    onMissed: () => {
+      missed += 1;
+    },
+  });
+  await until(() => missed === 1);
+  expect((api?.requests ?? []).some((url) => url.includes('Exact'))).toBe(false);
+});
+
+test('a list at a version that is too old is made again, and shows nothing that a watch missed', async () => {
+  let missed = 0;
+  const { changes } = await watching(
+    [reply(200, listOf('10')), reply(410), reply(200, listOf('30', node('a', 'u1', '25')))],
+    [stream(event('BOOKMARK', node('', '', '20'))), stream()],
+    {
+      relistMs: 20,
+      onMissed: () => {
+        missed += 1;
+      },
+    },
+  );
+  await until(() => changes.length === 1 && watchRequests().length >= 3);
   expect(missed).toBe(0);
-  expect(changes).toEqual(['a - u1']);
+});
+
+test('a list that fails leaves the watch as it is, until the next one is due', async () => {
+  const failing: CannedResponse[] = [reply(200, listOf('10')), reply(500), reply(200, listOf('20'))];
+  await watching(failing, [stream(event('BOOKMARK', node('', '', '20')))], { relistMs: 20 });
+  await until(() => (api?.requests ?? []).filter((url) => url.includes('Exact')).length >= 2);
+  expect(watchedVersions().slice(0, 2)).toEqual(['10', '20']);
 });

@@ -2,16 +2,18 @@
  * The Nodes of the cluster, by name: their UID, their Ready condition, and what reports and the database have of their labels and system. A Node
  * that is deleted and created again under the same name has another UID and counts as another Node.
  *
- * A watch can miss changes unnoticed, so a resync compares it with a list from time to time; missed changes are applied and counted.
+ * Changes that the watch missed and a later list shows are applied and counted.
  */
 
 import type { KubeClient } from '../../kube/client.ts';
 import { type ListWatchEvent, listWatch } from '../../kube/listWatch.ts';
 import { type KubeObject, NODES } from '../../kube/object.ts';
 import { isSameLabels, isSameNode, type KubeNode, type NamedNode, nodeOf } from '../../kube/projection.ts';
-import { startResync } from '../../kube/resync.ts';
+import { rightsOn } from '../../kube/rights.ts';
 import type { BackoffOptions } from '../../platform/backoff.ts';
 import type { Logger } from '../../platform/log.ts';
+
+export const NODE_RIGHTS = rightsOn(NODES, ['list', 'watch']);
 
 /** Called when a Node is created, deleted or replaced, and when a label changes that reports have too; not for other changes. */
 type NodeListener = (name: string, present: KubeNode | undefined, before: KubeNode | undefined) => void;
@@ -40,7 +42,7 @@ export interface NodeWatchOptions {
   /** The keys of the labels that are stored. Default: none. */
   readonly storedLabelKeys?: readonly string[];
   readonly backoff?: BackoffOptions;
-  readonly resyncMs?: number;
+  readonly relistMs?: number;
   /** Called for each Node whose change the watch missed. */
   readonly onMissed?: () => void;
 }
@@ -52,7 +54,7 @@ export function startNodeWatch({
   labelKeys = [],
   storedLabelKeys = [],
   backoff,
-  resyncMs,
+  relistMs,
   onMissed,
 }: NodeWatchOptions): NodeWatch {
   const keys = { reported: labelKeys, stored: storedLabelKeys };
@@ -64,21 +66,28 @@ export function startNodeWatch({
   let synced = false;
   let error: string | null = null;
 
-  function put(name: string, present: KubeNode | undefined): void {
+  /** Returns whether it changed. */
+  function put(name: string, present: KubeNode | undefined): boolean {
     const before = nodes.get(name);
-    if (isSameNode(before, present)) return;
+    if (isSameNode(before, present)) return false;
     if (present === undefined) nodes.delete(name);
     else nodes.set(name, present);
     if (present !== undefined) for (const listener of stateListeners) listener(name, present);
-    if (before?.uid === present?.uid && isSameLabels(before?.labels ?? {}, present?.labels ?? {})) return;
+    if (before?.uid === present?.uid && isSameLabels(before?.labels ?? {}, present?.labels ?? {}))
+      return true;
     for (const listener of listeners) listener(name, present, before);
+    return true;
   }
 
-  function replaceAll(listed: readonly NamedNode[]): void {
+  function replaceAll(listed: readonly NamedNode[], isRelist: boolean): void {
     const present = new Map(listed.map(({ name, node }) => [name, node]));
     synced = true;
-    for (const name of [...nodes.keys()]) if (!present.has(name)) put(name, undefined);
-    for (const [name, node] of present) put(name, node);
+    const gone = [...nodes.keys()].filter((name) => !present.has(name));
+    for (const name of [...gone, ...present.keys()]) {
+      if (!put(name, present.get(name)) || !isRelist) continue;
+      log.warn({ node: name }, 'node watch missed a change');
+      onMissed?.();
+    }
   }
 
   function apply({ type, object: { name, node } }: ListWatchEvent<NamedNode>): void {
@@ -100,18 +109,7 @@ export function startNodeWatch({
       error = message;
     },
     backoff,
-  });
-
-  const resync = startResync({
-    kube,
-    log,
-    project,
-    periodMs: resyncMs,
-    watched: () => (synced ? nodes : null),
-    onMissed: (name, node) => {
-      put(name, node);
-      onMissed?.();
-    },
+    relistMs,
   });
 
   return {
@@ -133,7 +131,7 @@ export function startNodeWatch({
     },
     async stop() {
       stop.abort();
-      await Promise.all([watching, resync.stop()]);
+      await watching;
     },
   };
 }

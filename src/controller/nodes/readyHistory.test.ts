@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ReadyCondition } from '../../kube/projection.ts';
-import { notReadyCauses } from './notReadyCauses.ts';
-import { type ReadyChange, readyChange } from './readyHistory.ts';
+import { notReadyCauses, type ReadyChange, readyChange } from './readyHistory.ts';
 
 const NOW = Date.parse('2026-11-20T12:00:00Z') * 1000;
 const ago = (minutes: number): number => NOW - minutes * 60_000_000;

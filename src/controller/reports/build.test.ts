@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ago, build, DAY, miss, NOW, row, state, withState } from '../../../test/support/evidenceRow.ts';
+import { ago, build, DAY, miss, row, state, withState } from '../../../test/support/evidenceRow.ts';
 import { digestOf, MAX_REPORT_BYTES, recheckAfter } from './build.ts';
 import type { EvidenceRow } from './evidence.ts';
 
@@ -98,7 +98,7 @@ describe('the digest', () => {
 
   test('does not change with times and counts that change continually', () => {
     const moved = {
-      now: new Date(NOW.getTime() + 30_000),
+      now: ago(-30),
       last_seen: ago(-25),
       complete_through: ago(-20),
       expected: 150,
@@ -145,7 +145,7 @@ describe('a report is rechecked', () => {
     const refresh = 4 * 3_600_000;
     const since = (seconds: number) => ({
       ...row,
-      state: { ...state, mode_since: ago(seconds).toISOString() },
+      state: { ...state, mode_since: ago(seconds) },
     });
     expect(recheckAfter(since(20), build(), refresh)).toBe(30_000);
     expect(recheckAfter({ ...since(20), kubelet_relist_period_ms: 1_003 }, build(), refresh)).toBe(1_800_000);
@@ -168,7 +168,7 @@ describe('a report is rechecked', () => {
       ...row,
       first_seen: ago(240),
       covered_us: 0,
-      state: { ...state, mode_since: ago(20).toISOString() },
+      state: { ...state, mode_since: ago(20) },
     };
     const silent = { ...young, last_seen: ago(200) };
     expect(recheckAfter(silent, build(silent), refresh)).toBe(1_800_000);

@@ -2,7 +2,13 @@
  * Builds the status of a report from the evidence of its node. Pure: the time comes with the row, from the database's clock.
  */
 import { createHash } from 'node:crypto';
-import { conditionsOf, isReporting, SILENT_AFTER_MS, type SilenceOptions } from './conditions.ts';
+import {
+  conditionOf,
+  conditionsOf,
+  isReporting,
+  SILENT_AFTER_MS,
+  type SilenceOptions,
+} from './conditions.ts';
 import type { EvidenceRow, MissedEventRow, ModeChangeRow, NodeStateRow } from './evidence.ts';
 import type { ReportedMiss, ReportedModeChange, ReportStatus } from './status.ts';
 import { bytesOf, cut, pascalWord, present, snakeWord, timestamp, upperWord } from './text.ts';
@@ -79,7 +85,7 @@ export function digestOf(status: ReportStatus): string {
     [mode, modeSince, stream, missed, missedEvents, modeHistory],
     conditions.map(({ type, status: value, reason }) => [type, value, reason]),
     // Why the mode is unknown. Other messages may be different at each failure.
-    conditions.find(({ type }) => type === 'EventedPLEGInUse')?.message,
+    conditionOf(status, 'EventedPLEGInUse')?.message,
   ];
   return createHash('sha256').update(JSON.stringify(relevant)).digest('hex');
 }
@@ -92,15 +98,14 @@ const COMPLETED_BY_TIME = new Set(['RecordsLost', 'CoverageLow', 'NoEvidence']);
 
 /** How long until the report can change without new evidence, in milliseconds. */
 export function recheckAfter(row: EvidenceRow, status: ReportStatus, refreshMs: number): number {
-  const conditionOf = (type: string) => status.conditions.find((condition) => condition.type === type);
-  const agent = conditionOf('AgentReporting')?.status;
+  const agent = conditionOf(status, 'AgentReporting')?.status;
   const oldestMiss = row.missed_oldest24h;
   const waits = [
     refreshMs,
     RECHECK_MS,
     agent === 'True' ? relistPeriodRecheck(row) : RECHECK_MS,
-    oldestMiss === null ? refreshMs : oldestMiss.getTime() + DAY_MS - row.now.getTime(),
-    COMPLETED_BY_TIME.has(conditionOf('EvidenceComplete')?.reason ?? '')
+    oldestMiss === null ? refreshMs : Date.parse(oldestMiss) + DAY_MS - Date.parse(row.now),
+    COMPLETED_BY_TIME.has(conditionOf(status, 'EvidenceComplete')?.reason ?? '')
       ? completenessRecheck(row)
       : refreshMs,
     agent === 'Unknown' ? SILENT_AFTER_MS / 6 : refreshMs,
@@ -111,14 +116,14 @@ export function recheckAfter(row: EvidenceRow, status: ReportStatus, refreshMs: 
 /** The relist period is known two relists after a mode change: with Evented PLEG, after minutes. */
 function relistPeriodRecheck({ now, state, kubelet_relist_period_ms }: EvidenceRow): number {
   if (state === null || state.mode === 'Unknown' || kubelet_relist_period_ms !== null) return RECHECK_MS;
-  const age = now.getTime() - Date.parse(state.mode_since);
+  const age = Date.parse(now) - Date.parse(state.mode_since);
   return age < RECHECK_MS ? RELIST_PERIOD_RECHECK_MS : RECHECK_MS;
 }
 
 /** The evidence of a new node can be complete soon, that of an old one only when a gap is 24 hours old. */
 function completenessRecheck({ now, first_seen }: EvidenceRow): number {
   if (first_seen === null) return HOUR_MS / 6;
-  return Math.min(HOUR_MS / 6, Math.max(15_000, (now.getTime() - first_seen.getTime()) / 4));
+  return Math.min(HOUR_MS / 6, Math.max(15_000, (Date.parse(now) - Date.parse(first_seen)) / 4));
 }
 
 const modeOf = (state: NodeStateRow | null): string => pascalWord(state?.mode ?? null) ?? 'Unknown';
@@ -129,7 +134,7 @@ function modeSinceOf({ kubelet_seen_to }: EvidenceRow, state: NodeStateRow | nul
   return timeOf(kubelet_seen_to);
 }
 
-const timeOf = (at: Date | null): string | undefined => (at === null ? undefined : timestamp(at));
+const timeOf = (at: string | null): string | undefined => (at === null ? undefined : timestamp(at));
 
 /** Its figures are those of the present, which nobody knows without a state. */
 function kubeletOf(row: EvidenceRow, state: NodeStateRow | null): ReportStatus['kubelet'] {

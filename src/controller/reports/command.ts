@@ -1,16 +1,18 @@
 /*
  * `plegwatch report`: the reports of one or several clusters, read from SQL. Works without Kubernetes and without a running controller.
  */
-
-import { notFound } from '../../store/notFound.ts';
-import listClusters from '../../store/sql/listClusters.sql';
-import type { SqlRunner } from '../../store/store.ts';
+import { and, eq, isNull } from 'drizzle-orm';
+import { bytewise, oneOf } from '../../store/expressions.ts';
+import { notFound, requireClusters } from '../../store/notFound.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { cluster, node, report } from '../../store/schema/tables.ts';
 import { buildStatus } from './build.ts';
-import { conditionOf, type NamedReport } from './namedReport.ts';
+import { conditionOf } from './conditions.ts';
+import { readEvidence } from './evidence.ts';
 import { writeReports } from './outputs.ts';
-import { readEvidence } from './queue.ts';
 import type { REPORT_FAILURES, REPORT_OUTPUTS } from './settings.ts';
-import listReportedNodes from './sql/listReportedNodes.sql';
+import type { ReportStatus } from './status.ts';
+import type { NamedReport } from './table.ts';
 
 type ReportOutput = (typeof REPORT_OUTPUTS)[number];
 type ReportFailure = (typeof REPORT_FAILURES)[number];
@@ -41,8 +43,7 @@ const MAX_NAMES = 10;
 /** Throws NOT_FOUND for a cluster or a node that is not there. */
 export async function runReport(command: ReportCommand): Promise<ReportOutcome> {
   const { store, clusters, output, failOn = [] } = command;
-  const { rows } = await store.run<{ name: string }>({ text: listClusters });
-  requireAll('cluster', clusters, new Set(rows.map(({ name }) => name)));
+  await requireClusters(store, clusters);
   const { reports, now } = await readReports(command);
   return {
     text: writeReports(reports, { output, now, cluster: clusters?.length === 1 ? clusters[0] : undefined }),
@@ -50,52 +51,52 @@ export async function runReport(command: ReportCommand): Promise<ReportOutcome> 
   };
 }
 
-interface ReportedNode {
-  readonly node_id: number;
-  readonly node: string;
-  readonly cluster: string;
-}
+/** The nodes that have a report, or would have one in Kubernetes. */
+const listNodes = (store: SqlRunner, clusters: readonly string[] | undefined) =>
+  store.query((db) =>
+    db
+      .select({ node_id: node.node_id, node: node.name, cluster: cluster.name })
+      .from(node)
+      .innerJoin(cluster, eq(cluster.cluster_id, node.cluster_id))
+      .leftJoin(report, eq(report.node_id, node.node_id))
+      .where(and(oneOf(cluster.name, clusters ?? null), isNull(report.node_deleted_at)))
+      .orderBy(bytewise(cluster.name), bytewise(node.name)),
+  );
 
 async function readReports({ store, clusters, nodes }: ReportCommand) {
-  const { rows } = await store.run<ReportedNode>({ text: listReportedNodes }, [clusters ?? null]);
-  requireAll('node', nodes, new Set(rows.map(({ node }) => node)));
-  const asked = rows.filter(({ node }) => nodes?.includes(node) ?? true);
+  const known = await listNodes(store, clusters);
+  const names = new Set(known.map((each) => each.node));
+  const missing = nodes?.find((name) => !names.has(name));
+  if (missing !== undefined) throw notFound('node', missing, [...names]);
+  const asked = known.filter((each) => nodes?.includes(each.node) ?? true);
   const reports: NamedReport[] = [];
-  let now: Date | undefined;
+  let now: string | undefined;
   for (let at = 0; at < asked.length; at += NODES_PER_QUERY) {
     const some = asked.slice(at, at + NODES_PER_QUERY);
-    const read = await readEvidence(
-      store,
-      some.map(({ node_id }) => node_id),
-    );
-    const byId = new Map(read.map((row) => [row.node_id, row]));
-    for (const { node_id, cluster } of some) {
+    const { rows } = await store.run(readEvidence, [some.map(({ node_id }) => node_id)]);
+    const byId = new Map(rows.map((row) => [row.node_id, row]));
+    for (const { node_id, cluster: ofCluster } of some) {
       const row = byId.get(node_id);
       // The node was removed after it was listed.
       if (row === undefined) continue;
       now ??= row.now;
       const status = buildStatus(row, { ingestCaughtUpForMs: Number.POSITIVE_INFINITY });
-      reports.push({ cluster, name: row.node, createdAt: row.created_at, status });
+      reports.push({ cluster: ofCluster, name: row.node, createdAt: row.created_at, status });
     }
   }
   return { reports, now };
 }
 
-function requireAll(what: string, asked: readonly string[] | undefined, known: ReadonlySet<string>): void {
-  const missing = asked?.find((name) => !known.has(name));
-  if (missing !== undefined) throw notFound(what, missing, [...known]);
-}
-
-const FAILURES: Readonly<Record<ReportFailure, (report: NamedReport) => boolean>> = {
-  missed: ({ status }) => (status.missed?.last24h ?? 0) > 0,
-  fallback: ({ status }) => status.mode === 'Fallback',
-  unknown: ({ status }) => status.mode === 'Unknown',
-  incomplete: (report) => conditionOf(report, 'EvidenceComplete')?.status !== 'True',
-  silent: (report) => conditionOf(report, 'AgentReporting')?.status !== 'True',
+const FAILURES: Readonly<Record<ReportFailure, (status: ReportStatus) => boolean>> = {
+  missed: ({ missed }) => (missed?.last24h ?? 0) > 0,
+  fallback: ({ mode }) => mode === 'Fallback',
+  unknown: ({ mode }) => mode === 'Unknown',
+  incomplete: (status) => conditionOf(status, 'EvidenceComplete')?.status !== 'True',
+  silent: (status) => conditionOf(status, 'AgentReporting')?.status !== 'True',
 };
 
 function failureOf(failure: ReportFailure, reports: readonly NamedReport[]): string[] {
-  const names = reports.filter(FAILURES[failure]).map(({ name }) => name);
+  const names = reports.filter(({ status }) => FAILURES[failure](status)).map(({ name }) => name);
   if (names.length === 0) return [];
   const rest = names.length - MAX_NAMES;
   const more = rest > 0 ? ` and ${rest} more` : '';

@@ -86,7 +86,7 @@ describe('conditions', () => {
       'Unknown IngestBehind',
     );
     expect(stateOf(build(neverSeen, { ingestCaughtUpForMs: 1 }), 'AgentReporting')).toBe('False NeverSeen');
-    const conditions = [{ type: 'AgentReporting', status: 'False', since: ago(600).toISOString() }];
+    const conditions = [{ type: 'AgentReporting', status: 'False', since: ago(600) }];
     const before = build({ ...neverSeen, conditions }, { ingestCaughtUpForMs: 0 });
     expect(stateOf(before, 'AgentReporting')).toBe('False NeverSeen');
   });
@@ -131,9 +131,7 @@ describe('conditions', () => {
 
   test('a silent agent of which nothing was stored since stays silent while ingest is behind', () => {
     const behind = { ingestCaughtUpForMs: 0 };
-    const silentSince = (since: Date) => [
-      { type: 'AgentReporting', status: 'False', since: since.toISOString() },
-    ];
+    const silentSince = (since: string) => [{ type: 'AgentReporting', status: 'False', since }];
     const silent = build({ last_seen: ago(600), conditions: silentSince(ago(420)) }, behind);
     expect(stateOf(silent, 'AgentReporting')).toBe('False AgentSilent');
     expect(stateOf(silent, 'Ready')).toBe('False AgentSilent');

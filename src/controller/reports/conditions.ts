@@ -35,6 +35,7 @@ export const CONDITION_TYPES = [
   'EvidenceComplete',
   'EventedPLEGInUse',
 ] as const;
+export type ConditionType = (typeof CONDITION_TYPES)[number];
 /** The reasons of the condition `AgentReporting`. */
 export const AGENT_REASONS = ['Reporting', 'AgentSilent', 'NeverSeen', 'IngestBehind'] as const;
 
@@ -64,7 +65,7 @@ const SILENT_STATE = unknown('AgentSilent', 'The agent is silent; its last repor
 export function conditionsOf(row: EvidenceRow, options: SilenceOptions): ReportCondition[] {
   const agent = agentReporting(row, options);
   const relist = relistHealthy(row, agent);
-  const states: [(typeof CONDITION_TYPES)[number], ConditionState][] = [
+  const states: [ConditionType, ConditionState][] = [
     ['Ready', ready(agent, relist)],
     ['AgentReporting', agent],
     ['StreamConnected', streamConnected(row, agent)],
@@ -73,18 +74,24 @@ export function conditionsOf(row: EvidenceRow, options: SilenceOptions): ReportC
     ['EventedPLEGInUse', eventedPlegInUse(row, agent)],
   ];
   return states.map(([type, { status, reason, message }]) => {
-    const before = row.conditions.find((condition) => condition.type === type);
+    const before = conditionOf(row, type);
     const since = before?.status === status ? before.since : row.now;
     return { type, status, lastTransitionTime: timestamp(since), reason, message: cut(message, 256) ?? '' };
   });
 }
+
+/** Of what has conditions: a status, or evidence. */
+export const conditionOf = <C extends { readonly type: string }>(
+  { conditions }: { readonly conditions: readonly C[] },
+  type: ConditionType,
+): C | undefined => conditions.find((condition) => condition.type === type);
 
 /** Whether the agent is known to have run lately: only then is its state that of the present. */
 export function isReporting(
   { now, last_seen }: EvidenceRow,
   { silentAfterMs = SILENT_AFTER_MS }: SilenceOptions,
 ): boolean {
-  return last_seen !== null && now.getTime() - last_seen.getTime() <= silentAfterMs;
+  return last_seen !== null && Date.parse(now) - Date.parse(last_seen) <= silentAfterMs;
 }
 
 function agentReporting(row: EvidenceRow, options: SilenceOptions): ConditionState {
@@ -100,9 +107,12 @@ function agentReporting(row: EvidenceRow, options: SilenceOptions): ConditionSta
 export const maxAnswerMs = (silentAfterMs = SILENT_AFTER_MS): number =>
   Math.min(MAX_ANSWER_MS, silentAfterMs);
 
-function isSilentAlready({ conditions, last_seen }: EvidenceRow): boolean {
-  const before = conditions.find(({ type }) => type === 'AgentReporting');
-  return before?.status === 'False' && (last_seen === null || Date.parse(before.since) > last_seen.getTime());
+function isSilentAlready(row: EvidenceRow): boolean {
+  const before = conditionOf(row, 'AgentReporting');
+  const { last_seen } = row;
+  return (
+    before?.status === 'False' && (last_seen === null || Date.parse(before.since) > Date.parse(last_seen))
+  );
 }
 
 function ready(agent: ConditionState, relist: ConditionState): ConditionState {
@@ -179,8 +189,8 @@ function evidenceComplete(row: EvidenceRow, agent: ConditionState): ConditionSta
 }
 
 /** The part of the last 24 hours that was not covered, without the time before the node was first seen. */
-function uncoveredSeconds(row: EvidenceRow, to: Date): number {
-  return (to.getTime() - row.observed_from.getTime()) / 1000 - row.covered_us / 1e6;
+function uncoveredSeconds(row: EvidenceRow, to: string): number {
+  return (Date.parse(to) - Date.parse(row.observed_from)) / 1000 - row.covered_us / 1e6;
 }
 
 const RUNTIME_UNSUPPORTED = no('RuntimeUnsupported', 'The gate is on, but the runtime has no event stream.');

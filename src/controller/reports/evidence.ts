@@ -1,92 +1,78 @@
 /*
- * The evidence of one node: a row of sql/readEvidence.sql.
+ * The evidence of one node, from which its report is built. Everything that an agent sent may be anything, within the types.
  */
+import * as v from 'valibot';
+import { bool, float8, text, timestamptz } from '../../store/schema/columns.ts';
+import { epoch, node, nodeState, report } from '../../store/schema/tables.ts';
+import { json, nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
+import readEvidenceSql from './sql/readEvidence.sql';
 
-export interface NodeStateRow {
-  readonly stream_state: string;
-  readonly stream_since: string;
-  readonly stream_reason: string;
-  readonly stream_error: string;
-  readonly relist_healthy: boolean;
-  readonly relist_reason: string;
-  readonly model: string;
-  readonly mode: string;
-  readonly mode_since: string;
-  readonly mode_reason: string;
-  /** Why the last scrape of the kubelet failed, while that leaves its mode unknown. */
-  readonly kubelet_error: string | null;
-  readonly kubelet_identity: string | null;
-}
+const texts = <const K extends readonly string[]>(...names: K) => v.entriesFromList(names, v.string());
+const someTexts = <const K extends readonly string[]>(...names: K) =>
+  v.entriesFromList(names, v.nullable(v.string()));
 
-export interface MissedEventRow {
-  readonly finding_id: string;
-  readonly at: string;
-  readonly event_type: string | null;
-  readonly cause: string;
-  readonly pod_namespace: string | null;
-  readonly pod_name: string | null;
-  readonly container_name: string | null;
-  readonly lag_ms: number | null;
-}
+/** `kubelet_error`: why the last scrape of the kubelet failed, while that leaves its mode unknown. */
+const NodeState = v.object({
+  ...texts('stream_state', 'stream_since', 'stream_reason', 'stream_error', 'relist_reason'),
+  ...texts('model', 'mode', 'mode_since', 'mode_reason'),
+  ...someTexts('kubelet_error', 'kubelet_identity'),
+  relist_healthy: v.boolean(),
+});
+export type NodeStateRow = v.InferOutput<typeof NodeState>;
 
-export interface ModeChangeRow {
-  readonly at: string;
-  readonly from_mode: string;
-  readonly to_mode: string;
-  readonly reason: string;
-}
+const MissedEvent = v.object({
+  ...texts('finding_id', 'at', 'cause'),
+  ...someTexts('event_type', 'pod_namespace', 'pod_name', 'container_name'),
+  lag_ms: v.nullable(v.number()),
+});
+export type MissedEventRow = v.InferOutput<typeof MissedEvent>;
 
-/** The condition as of the last build, with its transition time. */
-interface StoredConditionRow {
-  readonly type: string;
-  readonly status: string;
-  readonly since: string;
-}
+const ModeChange = v.object(texts('at', 'from_mode', 'to_mode', 'reason'));
+export type ModeChangeRow = v.InferOutput<typeof ModeChange>;
 
-export interface EvidenceRow {
-  readonly node_id: number;
-  readonly node: string;
-  /** The database's clock. */
-  readonly now: Date;
-  /** When the first and the latest batch of the node's agents were stored; null if there was none. */
-  readonly first_seen: Date | null;
-  readonly last_seen: Date | null;
-  /** When the report in Kubernetes was created; without a report, when the node was first seen, or now. */
-  readonly created_at: Date;
-  readonly written_at: Date | null;
-  /** The `digestOf` of the last written status. */
-  readonly status_digest: string | null;
-  readonly epoch: string | null;
-  readonly complete_through: Date | null;
-  /** The last stored scrape of the kubelet, by any of the node's agents. */
-  readonly kubelet_seen_to: Date | null;
-  readonly agent_version: string;
-  readonly runtime_name: string;
-  readonly runtime_version: string;
-  readonly kubelet_version: string;
-  /** As last reported by the present agent; null until it has reported. */
-  readonly state: NodeStateRow | null;
-  readonly expected: number;
-  readonly matched: number;
-  readonly unobservable: number;
-  readonly covered_us: number;
-  /** The part of the last 24 hours that the counts cover; `observed_to` is null if there are none. */
-  readonly observed_from: Date;
-  readonly observed_to: Date | null;
-  readonly p50_ms: number | null;
-  readonly p99_ms: number | null;
-  readonly relist_errors: number | null;
-  readonly kubelet_stream_errors: number | null;
-  readonly kubelet_relist_period_ms: number | null;
-  readonly missed_total: number;
-  readonly missed_last24h: number;
-  readonly missed_resolved24h: number;
-  readonly missed_last_at: Date | null;
-  readonly missed_oldest24h: Date | null;
-  readonly findings: readonly { readonly kind: string; readonly count: number }[];
-  readonly missed_events: readonly MissedEventRow[];
-  readonly mode_history: readonly ModeChangeRow[];
-  /** Some seqs of the last 24 hours are missing in the store. */
-  readonly records_lost: boolean;
-  readonly conditions: readonly StoredConditionRow[];
-}
+const FindingCount = v.object({ kind: v.string(), count: v.number() });
+/** As of the last build, with its transition time. */
+const StoredCondition = v.object(texts('type', 'status', 'since'));
+
+/** Of the nodes with these ids, ordered by name. */
+export const readEvidence = statement(
+  readEvidenceSql,
+  rowOf({
+    node_id: node.node_id,
+    node: node.name,
+    /** The database's clock. */
+    now: timestamptz,
+    /** When the first and the latest batch of the node's agents were stored; null if there was none. */
+    first_seen: node.first_seen,
+    last_seen: node.last_seen,
+    /** When the report in Kubernetes was created; without a report, when the node was first seen, or now. */
+    created_at: timestamptz,
+    written_at: report.written_at,
+    /** The `digestOf` of the last written status. */
+    status_digest: report.status_digest,
+    epoch: nullable(epoch.epoch),
+    complete_through: epoch.complete_through,
+    /** The last stored scrape of the kubelet, by any of the node's agents. */
+    kubelet_seen_to: epoch.kubelet_seen_to,
+    ...{ agent_version: text, runtime_name: text, runtime_version: text, kubelet_version: text },
+    /** As last reported by the present agent; null until it has reported. */
+    state: nullable(json(NodeState)),
+    ...{ expected: float8, matched: float8, unobservable: float8, covered_us: float8 },
+    /** The part of the last 24 hours that the counts cover; `observed_to` is null if there are none. */
+    observed_from: timestamptz,
+    observed_to: nullable(timestamptz),
+    ...{ p50_ms: nullable(float8), p99_ms: nullable(float8), relist_errors: nullable(float8) },
+    kubelet_stream_errors: nodeState.kubelet_stream_errors,
+    kubelet_relist_period_ms: nullable(float8),
+    ...{ missed_total: float8, missed_last24h: float8, missed_resolved24h: float8 },
+    ...{ missed_last_at: nullable(timestamptz), missed_oldest24h: nullable(timestamptz) },
+    findings: json(v.array(FindingCount)),
+    missed_events: json(v.array(MissedEvent)),
+    mode_history: json(v.array(ModeChange)),
+    /** Some seqs of the last 24 hours are missing in the store. */
+    records_lost: bool,
+    conditions: json(v.array(StoredCondition)),
+  }),
+  'read_evidence',
+);
+export type EvidenceRow = RowOf<typeof readEvidence>;

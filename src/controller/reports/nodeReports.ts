@@ -2,13 +2,23 @@
  * The reports in Kubernetes, each with the UID of the Node that it belongs to and the labels that it has from it. Deletes the reports of
  * deleted and replaced Nodes, and queues a report for every Node without one or with other labels.
  *
- * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time.
+ * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time. What fails is
+ * done later, with the same list.
  */
 import { type KubeClient, pagesOf } from '../../kube/client.ts';
-import { PLEG_REPORTS } from '../../kube/object.ts';
+import { type KubeObject, PLEG_REPORTS } from '../../kube/object.ts';
 import { isSameLabels, type KubeNode, type Labels, labelsOf } from '../../kube/projection.ts';
+import { rightsOn } from '../../kube/rights.ts';
 import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import type { ReportQueue } from './queue.ts';
+import { REPORT_API, type ReportStatus } from './status.ts';
+import { withoutEmpty } from './text.ts';
+
+/** An apply is a patch, and a create if there is no such object. */
+export const NODE_REPORT_RIGHTS = [
+  ...rightsOn(PLEG_REPORTS, ['list', 'delete', 'create', 'patch']),
+  ...rightsOn(PLEG_REPORTS, ['patch'], { subresource: 'status' }),
+];
 
 interface ExistingReport {
   readonly uid: string;
@@ -18,7 +28,7 @@ interface ExistingReport {
 }
 
 export interface NodeReportsOptions {
-  readonly kube: Pick<KubeClient, 'list' | 'delete'>;
+  readonly kube: Pick<KubeClient, 'list' | 'delete' | 'apply' | 'applyStatus'>;
   readonly nodes: Pick<NodeWatch, 'get' | 'names'>;
   /** The keys of the labels that reports have from their Nodes. */
   readonly labelKeys: readonly string[];
@@ -32,6 +42,8 @@ export class NodeReports {
   readonly #options: NodeReportsOptions;
   readonly #changedNodes = new Set<string>();
   #reports = new Map<string, ExistingReport>();
+  /** Whether the list has been compared with all Nodes. */
+  #isCompared = false;
 
   constructor(options: NodeReportsOptions) {
     this.#options = options;
@@ -42,22 +54,39 @@ export class NodeReports {
     this.#changedNodes.add(name);
   }
 
-  /** Lists all reports, and compares them with all Nodes. */
-  async reconcileAll(queue: ReportQueue, signal: AbortSignal): Promise<void> {
-    this.#reports = await this.#list(signal);
-    const nodes = [...this.#options.nodes.names()];
-    await queue.markOthersDeleted(nodes);
-    await this.#record(queue, nodes);
-    for (const name of [...this.#reports.keys()]) await this.deleteOrphan(name, signal);
+  /** Lists all reports; the next {@link reconcile} compares them with all Nodes. */
+  async list(signal: AbortSignal): Promise<void> {
+    const reports = new Map<string, ExistingReport>();
+    for await (const { items } of pagesOf(this.#options.kube, PLEG_REPORTS, { metadataOnly: true, signal })) {
+      for (const { metadata } of items) {
+        const owner = metadata.ownerReferences.find(({ kind }) => kind === 'Node');
+        const labels = labelsOf(metadata, this.#options.labelKeys);
+        reports.set(metadata.name, { uid: metadata.uid, nodeUid: owner?.uid ?? '', labels });
+      }
+    }
+    this.#reports = reports;
+    this.#isCompared = false;
   }
 
-  /** Handles the Nodes of {@link noteChange}. What fails here is left to {@link reconcileAll}. */
-  async reconcileChanged(queue: ReportQueue, signal: AbortSignal): Promise<void> {
+  /** Handles the Nodes of {@link noteChange}, and after a list all. */
+  async reconcile(queue: ReportQueue, signal: AbortSignal): Promise<void> {
+    const { nodes } = this.#options;
+    if (!this.#isCompared) {
+      const known = [...nodes.names()];
+      await queue.markOthersDeleted(known);
+      for (const name of [...known, ...this.#reports.keys()]) this.noteChange(name);
+      this.#isCompared = true;
+    }
     const names = [...this.#changedNodes];
     this.#changedNodes.clear();
-    for (const name of names) await this.deleteOrphan(name, signal);
-    await queue.markDeleted(names.filter((name) => this.#options.nodes.get(name) === undefined));
-    await this.#record(queue, names);
+    try {
+      for (const name of names) await this.#deleteOrphan(name, signal);
+      await queue.markDeleted(names.filter((name) => nodes.get(name) === undefined));
+      await this.#record(queue, names);
+    } catch (error) {
+      for (const name of names) this.noteChange(name);
+      throw error;
+    }
   }
 
   /** Whether this very Node has a report, with its labels. */
@@ -66,12 +95,21 @@ export class NodeReports {
     return report?.nodeUid === node.uid && isSameLabels(report.labels, node.labels);
   }
 
-  noteWrite(name: string, uid: string, node: KubeNode): void {
+  /** Writes the report of a Node, in place of that of an earlier Node of this name. Returns when it was created. Throws as {@link putReport}. */
+  async write(
+    name: string,
+    node: KubeNode,
+    status: ReportStatus,
+    signal: AbortSignal,
+  ): Promise<string | null> {
+    await this.#deleteOrphan(name, signal);
+    const { uid, creationTimestamp } = await putReport(this.#options.kube, name, node, status, signal);
     this.#reports.set(name, { uid, nodeUid: node.uid, labels: node.labels });
+    return creationTimestamp;
   }
 
   /** Deletes the report of this name unless it belongs to the present Node. */
-  async deleteOrphan(name: string, signal: AbortSignal): Promise<void> {
+  async #deleteOrphan(name: string, signal: AbortSignal): Promise<void> {
     const { kube, nodes, onDeleted } = this.#options;
     const report = this.#reports.get(name);
     if (report === undefined || report.nodeUid === nodes.get(name)?.uid) return;
@@ -97,16 +135,32 @@ export class NodeReports {
     const node = this.#options.nodes.get(name);
     return node !== undefined && !this.exists(name, node);
   }
+}
 
-  async #list(signal: AbortSignal): Promise<Map<string, ExistingReport>> {
-    const reports = new Map<string, ExistingReport>();
-    for await (const { items } of pagesOf(this.#options.kube, PLEG_REPORTS, { metadataOnly: true, signal })) {
-      for (const { metadata } of items) {
-        const owner = metadata.ownerReferences.find(({ kind }) => kind === 'Node');
-        const labels = labelsOf(metadata, this.#options.labelKeys);
-        reports.set(metadata.name, { uid: metadata.uid, nodeUid: owner?.uid ?? '', labels });
-      }
-    }
-    return reports;
-  }
+/**
+ * Writes a report: first the object, owned by its Node, then the status at the resourceVersion of the object.
+ * Throws KubeStatusError 409 if the object changes or is replaced in between.
+ */
+export async function putReport(
+  kube: Pick<KubeClient, 'apply' | 'applyStatus'>,
+  name: string,
+  node: KubeNode,
+  status: ReportStatus,
+  signal: AbortSignal,
+): Promise<KubeObject['metadata']> {
+  // Without controller and blockOwnerDeletion: the Node can be deleted at any time, and the report with it.
+  const owner = { apiVersion: 'v1', kind: 'Node', name, uid: node.uid };
+  const object = await kube.apply(
+    PLEG_REPORTS,
+    { ...REPORT_API, metadata: { name, ownerReferences: [owner], labels: node.labels } },
+    signal,
+  );
+  const { resourceVersion } = object.metadata;
+  // The API server makes null of an object that loses its last field, and rejects the report for it.
+  await kube.applyStatus(
+    PLEG_REPORTS,
+    { ...REPORT_API, metadata: { name, resourceVersion }, status: withoutEmpty(status) },
+    signal,
+  );
+  return object.metadata;
 }

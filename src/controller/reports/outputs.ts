@@ -4,16 +4,16 @@
 import { Document, isScalar, visit } from 'yaml';
 import { csvLine } from '../../platform/csv.ts';
 import { printable } from '../../platform/printable.ts';
-import { conditionOf, type NamedReport } from './namedReport.ts';
-import { REPORT_API } from './put.ts';
+import { type ConditionType, conditionOf } from './conditions.ts';
 import type { REPORT_OUTPUTS } from './settings.ts';
-import { printTable } from './table.ts';
+import { REPORT_API } from './status.ts';
+import { type NamedReport, printTable } from './table.ts';
 import { timestamp, withoutEmpty } from './text.ts';
 
 export interface OutputOptions {
   readonly output: (typeof REPORT_OUTPUTS)[number];
   /** The time of the reports; undefined without any. */
-  readonly now: Date | undefined;
+  readonly now: string | undefined;
   /** The only cluster that was asked for. */
   readonly cluster: string | undefined;
 }
@@ -106,10 +106,10 @@ const CSV_COLUMNS: Readonly<Record<string, Cell>> = {
   ...conditionColumns('Ready'),
 };
 
-function conditionColumns(type: string): Record<string, Cell> {
+function conditionColumns(type: ConditionType): Record<string, Cell> {
   return {
-    [type]: (report) => conditionOf(report, type)?.status,
-    [`${type}.reason`]: (report) => conditionOf(report, type)?.reason,
+    [type]: ({ status }) => conditionOf(status, type)?.status,
+    [`${type}.reason`]: ({ status }) => conditionOf(status, type)?.reason,
   };
 }
 

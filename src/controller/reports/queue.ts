@@ -1,30 +1,26 @@
 /*
  * The queue of due reports in Postgres, and the evidence of their nodes.
  */
-
-import addNodes from '../../store/sql/addNodes.sql';
-import type { SqlRunner } from '../../store/store.ts';
-import type { EvidenceRow } from './evidence.ts';
-import deferReport from './sql/deferReport.sql';
-import dequeueReport from './sql/dequeueReport.sql';
-import enqueueRewrites from './sql/enqueueRewrites.sql';
-import enqueueStaleReports from './sql/enqueueStaleReports.sql';
-import finishUnchangedReports from './sql/finishUnchangedReports.sql';
-import finishWrittenReport from './sql/finishWrittenReport.sql';
-import listDueReports from './sql/listDueReports.sql';
-import markNodesDeleted from './sql/markNodesDeleted.sql';
-import nameMachines from './sql/nameMachines.sql';
-import readEvidenceSql from './sql/readEvidence.sql';
-import recordNodes from './sql/recordNodes.sql';
-import upsertConditions from './sql/upsertConditions.sql';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
+import { now } from '../../store/expressions.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { reportQueue } from '../../store/schema/tables.ts';
+import { addNodes } from '../../store/statements.ts';
+import { conditionOf } from './conditions.ts';
+import { type EvidenceRow, readEvidence } from './evidence.ts';
+import {
+  type DueReport,
+  enqueueRewrites,
+  enqueueStaleReports,
+  finishUnchangedReports,
+  finishWrittenReport,
+  listDueReports,
+  markNodesDeleted,
+  nameMachines,
+  recordNodes,
+  upsertConditions,
+} from './statements.ts';
 import type { ReportCondition, ReportStatus } from './status.ts';
-
-/** A row of the queue. It is removed only at this version, so that a request made meanwhile is not lost. */
-export interface DueReport {
-  readonly node_id: number;
-  readonly version: string;
-  readonly node: string;
-}
 
 /** What is to be written, or would be. */
 export interface BuiltReport {
@@ -52,13 +48,13 @@ export class ReportQueue {
   /** At most `max` due reports, without those written in the last `minIntervalMs`: what a reader cares about most comes first. */
   async due(minIntervalMs: number, max: number): Promise<DueReport[]> {
     const values = [this.#cluster, minIntervalMs, max];
-    return (await this.#store.run<DueReport>({ text: listDueReports, name: 'list_due_reports' }, values))
-      .rows;
+    return (await this.#store.run(listDueReports, values)).rows;
   }
 
   /** The evidence of these nodes, by node id. */
   async read(nodeIds: readonly number[]): Promise<Map<number, EvidenceRow>> {
-    return new Map((await readEvidence(this.#store, nodeIds)).map((row) => [row.node_id, row]));
+    const { rows } = await this.#store.run(readEvidence, [nodeIds]);
+    return new Map(rows.map((row) => [row.node_id, row]));
   }
 
   /** Stores conditions, so that a new leader keeps their transition times. */
@@ -68,7 +64,7 @@ export class ReportQueue {
     const all = nodes.flatMap(({ row, conditions }) =>
       conditions.map((condition) => ({ nodeId: row.node_id, ...condition })),
     );
-    await this.#store.run({ name: 'upsert_conditions', text: upsertConditions }, [
+    await this.#store.run(upsertConditions, [
       all.map(({ nodeId }) => nodeId),
       all.map(({ type }) => type),
       all.map(({ status }) => status),
@@ -83,34 +79,34 @@ export class ReportQueue {
     createdAt: string | null,
     { status, digest, recheckMs }: BuiltReport,
   ): Promise<void> {
-    const isOfAgent = status.conditions.some(
-      ({ type, status: is }) => type === 'AgentReporting' && is === 'True',
-    );
+    const isOfAgent = conditionOf(status, 'AgentReporting')?.status === 'True';
     const said = isOfAgent ? [status.mode, status.stream?.state ?? null] : [null, null];
     const values = [node_id, version, createdAt, digest, recheckMs, ...said];
-    await this.#store.run({ name: 'finish_written_report', text: finishWrittenReport }, values);
+    await this.#store.run(finishWrittenReport, values);
   }
 
   async finishUnchanged(reports: readonly { due: DueReport; recheckMs: number }[]): Promise<void> {
     if (reports.length === 0) return;
-    await this.#store.run({ name: 'finish_unchanged_reports', text: finishUnchangedReports }, [
+    await this.#store.run(finishUnchangedReports, [
       reports.map(({ due }) => due.node_id),
       reports.map(({ due }) => due.version),
       reports.map(({ recheckMs }) => Math.round(recheckMs)),
     ]);
   }
 
-  async remove(due: DueReport): Promise<void> {
-    await this.#store.run({ text: dequeueReport }, [due.node_id, due.version]);
+  async remove({ node_id, version }: DueReport): Promise<void> {
+    const isDue = and(ofNode(node_id), eq(reportQueue.version, version));
+    await this.#store.query((db) => db.delete(reportQueue).where(isDue));
   }
 
-  async defer(due: DueReport, waitMs: number): Promise<void> {
-    await this.#store.run({ text: deferReport }, [due.node_id, waitMs]);
+  async defer({ node_id }: DueReport, waitMs: number): Promise<void> {
+    const due_at = sql`${now} + ${waitMs} * interval '1 millisecond'`;
+    await this.#store.query((db) => db.update(reportQueue).set({ due_at }).where(ofNode(node_id)));
   }
 
   /** Adds Nodes that the store does not have. */
   async addNodes(names: readonly string[]): Promise<void> {
-    if (names.length > 0) await this.#store.run({ text: addNodes }, [this.#cluster, names]);
+    if (names.length > 0) await this.#store.run(addNodes, [this.#cluster, names]);
   }
 
   /** Records which machines these Nodes are. */
@@ -122,32 +118,29 @@ export class ReportQueue {
       nodes.map(({ uid }) => uid),
       nodes.map(({ createdAt }) => createdAt),
     ];
-    await this.#store.run({ text: nameMachines }, values);
-    await this.#store.run({ text: recordNodes }, values);
+    await this.#store.run(nameMachines, values);
+    await this.#store.run(recordNodes, values);
   }
 
   /** Queues reports that must be written even if they did not change; those of Nodes without an agent after `firstAgentMs`. */
   async enqueueRewrites(names: readonly string[], firstAgentMs: number): Promise<void> {
     if (names.length === 0) return;
-    await this.#store.run({ text: enqueueRewrites }, [this.#cluster, names, firstAgentMs]);
+    await this.#store.run(enqueueRewrites, [this.#cluster, names, firstAgentMs]);
   }
 
   async markDeleted(names: readonly string[]): Promise<void> {
-    if (names.length > 0) await this.#store.run({ text: markNodesDeleted }, [this.#cluster, names, true]);
+    if (names.length > 0) await this.#store.run(markNodesDeleted, [this.#cluster, names, true]);
   }
 
   /** Marks every node that has none of these names. */
   async markOthersDeleted(names: readonly string[]): Promise<void> {
-    await this.#store.run({ text: markNodesDeleted }, [this.#cluster, names, false]);
+    await this.#store.run(markNodesDeleted, [this.#cluster, names, false]);
   }
 
   /** Queues reports that may have changed with time alone. */
   async enqueueStale(silentAfterMs: number): Promise<void> {
-    await this.#store.run({ text: enqueueStaleReports }, [this.#cluster, silentAfterMs]);
+    await this.#store.run(enqueueStaleReports, [this.#cluster, silentAfterMs]);
   }
 }
 
-/** The evidence of these nodes, ordered by name. */
-export async function readEvidence(store: SqlRunner, nodeIds: readonly number[]): Promise<EvidenceRow[]> {
-  return (await store.run<EvidenceRow>({ text: readEvidenceSql, name: 'read_evidence' }, [nodeIds])).rows;
-}
+const ofNode = (id: number): SQL => eq(reportQueue.node_id, id);

@@ -1,20 +1,28 @@
 /*
- * The table of reports, exactly as kubectl prints it from the resource's printer columns.
+ * The table of reports, exactly as kubectl prints it from the resource's printer columns: with ages that are less precise the older something is
+ * (apimachinery pkg/util/duration, HumanDuration).
  */
 import { printable } from '../../platform/printable.ts';
-import { ageOf } from './age.ts';
-import { conditionOf, type NamedReport } from './namedReport.ts';
+import { conditionOf } from './conditions.ts';
+import type { ReportStatus } from './status.ts';
+
+/** A report as it is, or would be, in Kubernetes. */
+export interface NamedReport {
+  readonly cluster: string;
+  readonly name: string;
+  readonly createdAt: string;
+  readonly status: ReportStatus;
+}
 
 interface TableColumn {
   readonly name: string;
   /** Only with `-o wide`, or of several clusters. */
   readonly only?: 'wide' | 'clusters';
-  readonly cell: (report: NamedReport, now: Date) => string | number | undefined;
+  readonly cell: (report: NamedReport, now: string) => string | number | undefined;
 }
 
-const complete = (report: NamedReport) => conditionOf(report, 'EvidenceComplete');
-const since = (at: string | undefined, now: Date) =>
-  at === undefined ? undefined : ageOf(new Date(at), now);
+const complete = ({ status }: NamedReport) => conditionOf(status, 'EvidenceComplete');
+const since = (at: string | undefined, now: string) => (at === undefined ? undefined : ageOf(at, now));
 
 const COLUMNS: readonly TableColumn[] = [
   { name: 'CLUSTER', only: 'clusters', cell: ({ cluster }) => cluster },
@@ -44,7 +52,7 @@ export interface TableOptions {
 
 export function printTable(
   reports: readonly NamedReport[],
-  now: Date,
+  now: string,
   { wide, withCluster }: TableOptions,
 ): string {
   const isShown = { wide, clusters: withCluster };
@@ -62,3 +70,34 @@ export function printTable(
 
 /** kubectl counts characters, not bytes. */
 const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - [...text].length));
+
+const MINUTE = 60;
+const HOUR = 3600;
+const DAY = 86_400;
+const YEAR = 365 * DAY;
+
+/** The age at `now` of something from `at`. `<invalid>` if `at` is in the future by more than a second of clock skew. */
+export function ageOf(at: string, now: string): string {
+  const seconds = Math.trunc((Date.parse(now) - Date.parse(at)) / 1000);
+  if (seconds < -1) return '<invalid>';
+  return humanDuration(Math.max(0, seconds));
+}
+
+/** The format of kubectl for whole seconds. */
+export function humanDuration(seconds: number): string {
+  if (seconds < 2 * MINUTE) return `${seconds}s`;
+  if (seconds < 10 * MINUTE) return twoUnits(seconds, MINUTE, 'm', 1, 's');
+  if (seconds < 3 * HOUR) return `${Math.floor(seconds / MINUTE)}m`;
+  if (seconds < 8 * HOUR) return twoUnits(seconds, HOUR, 'h', MINUTE, 'm');
+  if (seconds < 2 * DAY) return `${Math.floor(seconds / HOUR)}h`;
+  if (seconds < 8 * DAY) return twoUnits(seconds, DAY, 'd', HOUR, 'h');
+  if (seconds < 2 * YEAR) return `${Math.floor(seconds / DAY)}d`;
+  if (seconds < 8 * YEAR) return twoUnits(seconds, YEAR, 'y', DAY, 'd');
+  return `${Math.floor(seconds / YEAR)}y`;
+}
+
+/** Two units; without the second one if it is zero. */
+function twoUnits(seconds: number, unit: number, name: string, lesser: number, lesserName: string): string {
+  const remainder = Math.floor((seconds % unit) / lesser);
+  return `${Math.floor(seconds / unit)}${name}${remainder === 0 ? '' : `${remainder}${lesserName}`}`;
+}

@@ -2,6 +2,7 @@
  * Fits texts of agents to the bounds of the resource: the API server rejects a whole report for one value that violates a bound.
  */
 import { printable } from '../../platform/printable.ts';
+import { MAX_WORD, WORDS } from './crdSchema.ts';
 
 /** A printable text of at most `max` characters; undefined for an empty text. */
 export function cut(text: string | null, max: number): string | undefined {
@@ -11,20 +12,15 @@ export function cut(text: string | null, max: number): string | undefined {
 }
 
 /** An identifier such as `Evented` or `StreamBroke`; undefined for anything else. */
-export const pascalWord = (text: string | null): string | undefined =>
-  matching(text, /^[A-Z][A-Za-z0-9]{0,62}$/);
-
+export const pascalWord = (text: string | null) => wordOf('PascalCase', text);
 /** An identifier such as `out_of_order`; undefined for anything else. */
-export const snakeWord = (text: string | null): string | undefined =>
-  matching(text, /^[a-z][a-z0-9_]{0,62}$/);
-
+export const snakeWord = (text: string | null) => wordOf('snake_case', text);
 /** An identifier such as `STOPPED`; undefined for anything else. */
-export const upperWord = (text: string | null): string | undefined =>
-  matching(text, /^[A-Z][A-Z0-9_]{0,62}$/);
+export const upperWord = (text: string | null) => wordOf('UPPER_CASE', text);
 
 /** A time in the format of the API, to the second. One that it cannot express, because a clock was absurd, is the last that it can. */
-export function timestamp(at: Date | string): string {
-  const ms = new Date(at).getTime();
+export function timestamp(at: string): string {
+  const ms = Date.parse(at);
   return `${new Date(ms > 0 && ms < LAST_MS ? ms : LAST_MS).toISOString().slice(0, 19)}Z`;
 }
 
@@ -42,6 +38,6 @@ export function present<T extends object>(fields: T): { [K in keyof T]: Exclude<
 export const withoutEmpty = (fields: object): object =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => JSON.stringify(value) !== '{}'));
 
-function matching(text: string | null, pattern: RegExp): string | undefined {
-  return text !== null && pattern.test(text) ? text : undefined;
+function wordOf(kind: keyof typeof WORDS, text: string | null): string | undefined {
+  return text !== null && text.length <= MAX_WORD && WORDS[kind].test(text) ? text : undefined;
 }

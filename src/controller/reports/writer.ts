@@ -8,33 +8,45 @@
  * Each pass deletes reports without a Node, then reads, builds and, if they changed, writes the due ones. A row leaves the queue when its
  * report is written, unless it became due again meanwhile; while the API server is unavailable rows stay in the queue. A node that was just
  * written waits, so that a burst of changes is one write.
- *
- * Permissions: nodes get, list, watch; plegreports.plegwatch.dev get, list, create, patch, delete; plegreports.plegwatch.dev/status patch.
  */
 
 import type { KubeClient } from '../../kube/client.ts';
-import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
+import { isOfKube, KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
 import type { KubeNode } from '../../kube/projection.ts';
 import type { BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { errorFields, messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
+import { forEachConcurrent } from '../../platform/permits.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
+import { between, type Mono, mono } from '../../protocol/units.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { Store } from '../../store/store.ts';
 import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import { buildStatus, digestOf, recheckAfter } from './build.ts';
-import { forEachConcurrent } from './concurrent.ts';
 import { maxAnswerMs, SILENT_AFTER_MS } from './conditions.ts';
 import type { EvidenceRow } from './evidence.ts';
-import type { ReportResult } from './metrics.ts';
 import { NodeReports } from './nodeReports.ts';
-import { putReport } from './put.ts';
-import { type BuiltReport, type DueReport, ReportQueue } from './queue.ts';
+import { type BuiltReport, ReportQueue } from './queue.ts';
+import type { DueReport } from './statements.ts';
+
+/** What became of a report that was due. */
+export const REPORT_RESULTS = [
+  'written',
+  'refreshed',
+  'unchanged',
+  'deleted',
+  'no_node',
+  'conflict',
+  'refused',
+] as const;
+
+type ReportResult = (typeof REPORT_RESULTS)[number];
 
 export interface ReportWriterOptions {
-  readonly store: Pick<Store, 'run' | 'ensureCluster'>;
+  readonly store: SqlRunner & Pick<Store, 'ensureCluster'>;
   readonly kube: KubeClient;
   readonly nodes: NodeWatch;
   /** The name of the cluster. */
@@ -48,6 +60,8 @@ export interface ReportWriterOptions {
   readonly silentAfterMs?: number;
   /** For how long everything that agents sent was stored at once. Default: always. */
   readonly ingestCaughtUpForMs?: () => number;
+  /** Default: {@link monoNow}. */
+  readonly clock?: () => Mono;
   /** For tests. */
   readonly pace?: Partial<ReportPace>;
 }
@@ -69,6 +83,11 @@ export interface ReportPace {
   readonly backoff: BackoffOptions;
 }
 
+const DEFAULTS = {
+  silentAfterMs: SILENT_AFTER_MS,
+  ingestCaughtUpForMs: () => Number.POSITIVE_INFINITY,
+  clock: monoNow,
+};
 const DEFAULT_PACE: ReportPace = {
   pollMs: 500,
   minIntervalMs: 10_000,
@@ -87,6 +106,7 @@ const CONFLICT_WAIT_MS = 1_000;
 /** After a server error for one report, others go first: it may be the only one that fails. */
 const SERVER_ERROR_WAIT_MS = 5_000;
 const REFUSED_WAIT_MS = 300_000;
+const NEVER = mono(Number.NEGATIVE_INFINITY);
 
 interface PlannedReport extends BuiltReport {
   readonly due: DueReport;
@@ -102,23 +122,25 @@ export function startReportWriter(options: ReportWriterOptions): ReportWriter {
 }
 
 export class ReportWriter {
-  readonly #options: ReportWriterOptions;
+  readonly #options: ReportWriterOptions & typeof DEFAULTS;
   readonly #pace: ReportPace;
   readonly #reports: NodeReports;
   readonly #writeLimit: TokenBucket;
   readonly #loop: Loop;
   #queue: ReportQueue | undefined;
-  #listedAt = Number.NEGATIVE_INFINITY;
-  #staleCheckedAt = Number.NEGATIVE_INFINITY;
-  readonly #startedAt = performance.now();
-  #passEndedAt = performance.now();
+  #listedAt = NEVER;
+  #staleCheckedAt = NEVER;
+  readonly #startedAt: Mono;
+  #passEndedAt: Mono;
   /** Why the last pass failed; null if it did not. */
   #error: string | null = null;
 
   constructor(options: ReportWriterOptions) {
     const { kube, nodes, log, labelKeys = [], onResult } = options;
-    this.#options = options;
+    this.#options = { ...DEFAULTS, ...options };
     this.#pace = { ...DEFAULT_PACE, ...options.pace };
+    this.#startedAt = this.#options.clock();
+    this.#passEndedAt = this.#startedAt;
     const { writesPerSecond } = this.#pace;
     this.#writeLimit = new TokenBucket({ capacity: writesPerSecond, interval: perSecond(writesPerSecond) });
     this.#reports = new NodeReports({
@@ -159,7 +181,7 @@ export class ReportWriter {
 
   /** Why the writer is not alive; null while passes end, successfully or not. */
   alive(): string | null {
-    const stalledMs = performance.now() - this.#passEndedAt;
+    const stalledMs = this.#msSince(this.#passEndedAt);
     return stalledMs < STALLED_AFTER_MS
       ? null
       : `no report pass has ended for ${Math.round(stalledMs / 1000)} s`;
@@ -171,14 +193,14 @@ export class ReportWriter {
       this.#error = null;
       return foundAny ? 0 : this.#pace.pollMs;
     } finally {
-      this.#passEndedAt = performance.now();
+      this.#passEndedAt = this.#options.clock();
     }
   }
 
   #failed(error: unknown, waitMs: number): void {
     this.#error = messageOf(error);
-    // Others may have deleted reports meanwhile.
-    this.#listedAt = Number.NEGATIVE_INFINITY;
+    // Others may have deleted reports while the API server failed.
+    if (isOfKube(error)) this.#listedAt = NEVER;
     this.#options.log.warn({ ...errorFields(error), waitMs }, 'writing reports failed, retrying');
   }
 
@@ -189,18 +211,22 @@ export class ReportWriter {
     if (!nodes.synced) return false;
     this.#queue ??= new ReportQueue(store, await store.ensureCluster(cluster));
     const queue = this.#queue;
-    if (performance.now() - this.#listedAt >= this.#pace.listMs) {
-      await this.#reports.reconcileAll(queue, signal);
-      this.#listedAt = performance.now();
+    if (this.#msSince(this.#listedAt) >= this.#pace.listMs) {
+      await this.#reports.list(signal);
+      this.#listedAt = this.#options.clock();
     }
-    await this.#reports.reconcileChanged(queue, signal);
-    if (performance.now() - this.#staleCheckedAt >= this.#pace.staleCheckMs && this.#knowsSilence()) {
-      await queue.enqueueStale(this.#options.silentAfterMs ?? SILENT_AFTER_MS);
-      this.#staleCheckedAt = performance.now();
+    await this.#reports.reconcile(queue, signal);
+    if (this.#msSince(this.#staleCheckedAt) >= this.#pace.staleCheckMs && this.#knowsSilence()) {
+      await queue.enqueueStale(this.#options.silentAfterMs);
+      this.#staleCheckedAt = this.#options.clock();
     }
     const due = await queue.due(this.#pace.minIntervalMs, MAX_PER_PASS);
     if (due.length > 0) await this.#process(queue, due);
     return due.length > 0;
+  }
+
+  #msSince(at: Mono): number {
+    return between(at, this.#options.clock()) / 1000;
   }
 
   /**
@@ -208,9 +234,8 @@ export class ReportWriter {
    * restarted controller would be written twice.
    */
   #knowsSilence(): boolean {
-    const { ingestCaughtUpForMs = () => Number.POSITIVE_INFINITY, silentAfterMs } = this.#options;
-    const runsForMs = performance.now() - this.#startedAt;
-    return Math.max(runsForMs, ingestCaughtUpForMs()) >= maxAnswerMs(silentAfterMs);
+    const { ingestCaughtUpForMs, silentAfterMs } = this.#options;
+    return Math.max(this.#msSince(this.#startedAt), ingestCaughtUpForMs()) >= maxAnswerMs(silentAfterMs);
   }
 
   async #process(queue: ReportQueue, due: readonly DueReport[]): Promise<void> {
@@ -246,8 +271,7 @@ export class ReportWriter {
   }
 
   #build(due: DueReport, row: EvidenceRow, node: KubeNode): PlannedReport {
-    const { ingestCaughtUpForMs = () => Number.POSITIVE_INFINITY, silentAfterMs = SILENT_AFTER_MS } =
-      this.#options;
+    const { ingestCaughtUpForMs, silentAfterMs } = this.#options;
     const status = buildStatus(row, {
       silentAfterMs,
       ingestCaughtUpForMs: ingestCaughtUpForMs(),
@@ -268,20 +292,19 @@ export class ReportWriter {
   }
 
   #isOld({ row }: PlannedReport): boolean {
-    return row.written_at === null || row.now.getTime() - row.written_at.getTime() >= this.#pace.refreshMs;
+    if (row.written_at === null) return true;
+    return Date.parse(row.now) - Date.parse(row.written_at) >= this.#pace.refreshMs;
   }
 
   async #write(queue: ReportQueue, plan: PlannedReport, result: 'written' | 'refreshed'): Promise<void> {
-    const { kube, log, onResult } = this.#options;
-    const { row, node, due } = plan;
+    const { log, onResult } = this.#options;
+    const { row, node, due, status } = plan;
     const { signal } = this.#loop;
-    await sleep(this.#writeLimit.reserve(monoNow()) / 1000, signal);
+    await sleep(this.#writeLimit.reserve(this.#options.clock()) / 1000, signal);
     signal.throwIfAborted();
     try {
-      await this.#reports.deleteOrphan(row.node, signal);
-      const { uid, creationTimestamp } = await putReport(kube, row.node, node, plan.status, signal);
-      this.#reports.noteWrite(row.node, uid, node);
-      await queue.finishWritten(due, creationTimestamp, plan);
+      const createdAt = await this.#reports.write(row.node, node, status, signal);
+      await queue.finishWritten(due, createdAt, plan);
       onResult(result);
     } catch (error) {
       const waitMs = waitOfReport(error);

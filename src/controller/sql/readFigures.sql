@@ -1,4 +1,4 @@
--- What only the database knows of cluster $1. It runs twice a minute, so it reads only what is kept current, never a history.
+-- What only the database knows of cluster $1. It runs four times a minute, so it reads only what is kept current, never a history.
 --   maintained_at      when maintenance last succeeded, in seconds since 1970
 --   oldest_due_s       for how long the report that is due the longest has been due; 0 if none is
 --   records_lost       nodes whose report says that records of the last 24 hours are missing

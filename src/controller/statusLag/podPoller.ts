@@ -7,28 +7,32 @@
  *
  * The waits grow by a quarter, from one to ten seconds, so that the bounds stay narrow compared with the lag. All reads share one budget;
  * overdue transitions come before samples. While the API server fails, nothing is read and the watches stay.
- *
- * Permissions: pods get.
  */
 
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
 import { podsOf } from '../../kube/object.ts';
+import { rightsOn } from '../../kube/rights.ts';
 import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
+import { between, type Mono, millis, mono } from '../../protocol/units.ts';
 import type { Store } from '../../store/store.ts';
-import type { ReadResult, WatchKind } from './metrics.ts';
 import { publishedPod } from './podStatus.ts';
-import { expiredResult, type ReadOutcome, readOutcome } from './readOutcome.ts';
-import { type ClaimedWatch, monotonic, type StoreClock, WatchStore } from './watchStore.ts';
+import { expiredResult, type ReadOutcome, type ReadResult, readOutcome } from './readOutcome.ts';
+import type { ClaimedWatch } from './statements.ts';
+import { MAX_SAMPLE_DELAY_MS, type WatchKind, waitAfter } from './watchLimits.ts';
+import { type StoreClock, WatchStore } from './watchStore.ts';
+
+/** Of every namespace. */
+export const POD_RIGHTS = rightsOn(podsOf(''), ['get']);
 
 interface PodPollerMetrics {
   readonly read: (result: ReadResult) => void;
-  readonly watches: (counts: { readonly overdue: number; readonly samples: number }) => void;
+  readonly watches: (counts: Readonly<Record<WatchKind, number>>) => void;
   readonly shed: (kind: WatchKind, count: number) => void;
 }
 
@@ -39,6 +43,8 @@ export interface PodPollerOptions {
   readonly readsPerSecond: number;
   readonly log: Logger;
   readonly metrics: PodPollerMetrics;
+  /** Default: {@link monoNow}. */
+  readonly clock?: () => Mono;
   /** For tests. */
   readonly pace?: Partial<PodPollerPace>;
 }
@@ -57,30 +63,24 @@ const DEFAULT_PACE: PodPollerPace = {
 };
 /** Few, so that a new watch does not wait long behind watches that were claimed before. */
 const MAX_CONCURRENT_READS = 4;
-const FIRST_WAIT_MS = 1_000;
-const MAX_WAIT_MS = 10_000;
-const WAIT_GROWTH = 1.25;
-/** A sample that waits longer for its read is dropped. */
-const MAX_SAMPLE_DELAY_MS = 5_000;
 const MAX_EXPIRED = 100;
-
-export const waitAfter = (staleReads: number): number =>
-  Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * WAIT_GROWTH ** staleReads);
 
 /** Runs until it is stopped, and survives every failure. */
 export class PodPoller {
   readonly #options: PodPollerOptions;
   readonly #pace: PodPollerPace;
+  readonly #clock: () => Mono;
   readonly #readLimit: TokenBucket;
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
   #watches: WatchStore | undefined;
-  #expiryCheckedAt = Number.NEGATIVE_INFINITY;
+  #expiryCheckedAt = mono(Number.NEGATIVE_INFINITY);
 
   constructor(options: PodPollerOptions) {
     this.#options = options;
     this.#pace = { ...DEFAULT_PACE, ...options.pace };
+    this.#clock = options.clock ?? monoNow;
     const { readsPerSecond } = options;
     this.#readLimit = new TokenBucket({ capacity: readsPerSecond, interval: perSecond(readsPerSecond) });
     this.#backoff = new Backoff(this.#pace.backoff);
@@ -113,9 +113,10 @@ export class PodPoller {
   /** Reads the pods of some due watches. False if none was due. */
   async #poll(): Promise<boolean> {
     const { store, cluster } = this.#options;
-    this.#watches ??= new WatchStore(store, await store.ensureCluster(cluster));
+    this.#watches ??= new WatchStore(store, await store.ensureCluster(cluster), this.#clock);
     const watches = this.#watches;
-    if (performance.now() - this.#expiryCheckedAt >= this.#pace.expiryMs) await this.#endExpired(watches);
+    const isChecked = between(this.#expiryCheckedAt, this.#clock()) < millis(this.#pace.expiryMs);
+    if (!isChecked) await this.#endExpired(watches);
     const { claimed, clock } = await watches.claim(MAX_CONCURRENT_READS);
     const results = await Promise.allSettled(claimed.map((watch) => this.#read(watches, watch, clock)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
@@ -128,15 +129,15 @@ export class PodPoller {
     const dropped = await watches.dropOverdueSamples(MAX_SAMPLE_DELAY_MS);
     if (dropped > 0) metrics.shed('sample', dropped);
     metrics.watches(await watches.counts());
-    this.#expiryCheckedAt = performance.now();
+    this.#expiryCheckedAt = this.#clock();
   }
 
   async #read(watches: WatchStore, watch: ClaimedWatch, clock: StoreClock): Promise<void> {
     const { kube, metrics } = this.#options;
     const { signal } = this.#stop;
-    await sleep(this.#readLimit.reserve(monoNow()) / 1000, signal);
+    await sleep(this.#readLimit.reserve(this.#clock()) / 1000, signal);
     if (signal.aborted) return;
-    const began = monotonic();
+    const began = this.#clock();
     let object: Awaited<ReturnType<KubeClient['get']>>;
     try {
       object = await kube.get(podsOf(watch.pod_namespace), watch.pod_name, signal);
@@ -146,7 +147,7 @@ export class PodPoller {
       if (concernsOnePod(error)) return;
       throw error;
     }
-    const ended = monotonic();
+    const ended = this.#clock();
     this.#backoff.reset();
     const pod = object === undefined ? undefined : publishedPod(object);
     if (pod === null) {

@@ -12,6 +12,7 @@
  */
 import * as v from 'valibot';
 import type { KubeObject } from '../../kube/object.ts';
+import type { TransitionType } from './statements.ts';
 
 const CONFIG_HASH = 'kubernetes.io/config.hash';
 /** Far more than the API server allows. */
@@ -62,8 +63,6 @@ export interface PublishedPod {
   readonly configHash: string;
   readonly containers: readonly PublishedContainer[];
 }
-
-export type TransitionType = 'STARTED' | 'STOPPED';
 
 export interface WatchedTransition {
   readonly type: TransitionType;

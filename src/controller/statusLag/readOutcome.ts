@@ -4,10 +4,17 @@
  *   published   the status shows the transition, so the lag is known
  *   stale       it does not yet, so the pod is read again
  *   ended       it never will: the pod was deleted or is another one, or a later container has taken the place
+ *
+ * A read without an outcome is `throttled`, if the API server answered 429, or `failed`: there was no answer, or it could not be decoded.
  */
 import { lagBetween, type StatusLag } from './bounds.ts';
 import { checkStatus, isPod, type PublishedPod } from './podStatus.ts';
-import type { ClaimedWatch, ExpiredWatch, LagReason } from './watchStore.ts';
+import type { ClaimedWatch } from './statements.ts';
+import type { ExpiredWatch, LagReason } from './watchStore.ts';
+
+export const READ_RESULTS = ['published', 'stale', 'ended', 'throttled', 'failed'] as const;
+
+export type ReadResult = (typeof READ_RESULTS)[number];
 
 export type ReadOutcome =
   | { readonly is: 'published'; readonly lag: StatusLag }

@@ -7,14 +7,13 @@
 import { randomUUID } from 'node:crypto';
 import { monoNow } from '../../platform/clock.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
-import type { SqlRunner } from '../../store/store.ts';
+import type { Mono } from '../../protocol/units.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import type { BatchScope } from '../ingest/batchScope.ts';
 import type { WatchEnqueuer } from '../ingest/commitBatch.ts';
 import { ofType, type StorableRecord } from '../ingest/recordValidation.ts';
-import type { WatchKind } from './metrics.ts';
-import insertLagReasons from './sql/insertLagReasons.sql';
-import insertWatches from './sql/insertWatches.sql';
-import narrowWatches from './sql/narrowWatches.sql';
+import { insertLagReasons, insertWatches, narrowWatches } from './statements.ts';
+import { WATCH_LIMITS, type WatchKind } from './watchLimits.ts';
 import {
   type NewWatch,
   narrowedBounds,
@@ -22,17 +21,6 @@ import {
   type StoredBatch,
   sampleCandidates,
 } from './watchSelection.ts';
-
-/** Watches of a cluster. At 10 reads/s each of 2,000 pods is read every 200 s. */
-const MAX_OVERDUE = 2_000;
-const MAX_SAMPLES = 200;
-/** A broken stream, or a forged node, does not use up the watches of other nodes. */
-const MAX_OVERDUE_OF_NODE = 200;
-/** Longer than the 300 s after which a kubelet relists that has lost its events. */
-const OVERDUE_EXPIRES_MS = 15 * 60_000;
-const SAMPLE_EXPIRES_MS = 60_000;
-/** A kubelet needs time to publish a status. */
-const SAMPLE_FIRST_READ_MS = 1_000;
 
 const NODE_LIMIT = { capacity: 20, interval: perSecond(0.5) };
 /** The share of reads that may start a sample; a sample takes about two reads. */
@@ -43,9 +31,15 @@ const MAX_NODES = 20_000;
 export interface WatchEnqueuerOptions {
   readonly readsPerSecond: number;
   readonly onShed: (kind: WatchKind, count: number) => void;
+  /** Default: {@link monoNow}. */
+  readonly clock?: () => Mono;
 }
 
-export function createWatchEnqueuer({ readsPerSecond, onShed }: WatchEnqueuerOptions): WatchEnqueuer {
+export function createWatchEnqueuer({
+  readsPerSecond,
+  onShed,
+  clock = monoNow,
+}: WatchEnqueuerOptions): WatchEnqueuer {
   const total = new TokenBucket({
     capacity: Math.max(1, readsPerSecond),
     interval: perSecond(readsPerSecond * SAMPLE_SHARE),
@@ -56,13 +50,14 @@ export function createWatchEnqueuer({ readsPerSecond, onShed }: WatchEnqueuerOpt
     if (nodes.size >= MAX_NODES) nodes.clear();
     const node = nodes.get(nodeId) ?? new TokenBucket(NODE_LIMIT);
     nodes.set(nodeId, node);
-    const now = monoNow();
+    const now = clock();
     return node.tryTake(now) && total.tryTake(now);
   };
 
   return {
     async enqueue(runner, scope, times, records) {
-      const batch: StoredBatch = { records, times, identities: scope.identities };
+      const { identities, lateAfter } = scope;
+      const batch: StoredBatch = { records, times, identities, lateAfter };
       const { watches, withoutPod } = overdueWatches(batch);
       const shed = await insert(runner, scope, 'overdue', watches);
       const reasons = new Map([
@@ -89,15 +84,15 @@ async function insert(
   watches: readonly NewWatch[],
 ): Promise<string[]> {
   if (watches.length === 0) return [];
-  const sample = kind === 'sample';
-  const { rows } = await runner.run<{ finding_id: string }>({ name: 'insert_watches', text: insertWatches }, [
+  const { max, maxOfNode, firstReadAfterMs, watchedForMs } = WATCH_LIMITS[kind];
+  const { rows } = await runner.run(insertWatches, [
     nodeId,
     clusterId,
-    sample,
-    sample ? MAX_SAMPLES : MAX_OVERDUE,
-    sample ? MAX_SAMPLES : MAX_OVERDUE_OF_NODE,
-    sample ? SAMPLE_FIRST_READ_MS : 0,
-    sample ? SAMPLE_EXPIRES_MS : OVERDUE_EXPIRES_MS,
+    kind === 'sample',
+    max,
+    maxOfNode,
+    firstReadAfterMs,
+    watchedForMs,
     watches.map(({ findingId }) => findingId),
     watches.map(({ type }) => type),
     watches.map(({ container }) => container.id),
@@ -121,7 +116,7 @@ async function recordReasons(
 ): Promise<void> {
   if (reasons.size === 0) return;
   const overdue = ofType(records, 'event_overdue').filter(({ record }) => reasons.has(record.findingId));
-  await runner.run({ text: insertLagReasons }, [
+  await runner.run(insertLagReasons, [
     nodeId,
     clusterId,
     overdue.map(({ record }) => record.findingId),
@@ -133,7 +128,7 @@ async function recordReasons(
 async function narrow(runner: SqlRunner, { nodeId }: BatchScope, batch: StoredBatch): Promise<void> {
   const bounds = narrowedBounds(batch);
   if (bounds.length === 0) return;
-  await runner.run({ text: narrowWatches }, [
+  await runner.run(narrowWatches, [
     nodeId,
     bounds.map(({ findingId }) => findingId),
     bounds.map(({ latest }) => Math.round(latest)),

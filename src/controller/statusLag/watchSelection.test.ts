@@ -28,7 +28,8 @@ const CONTAINER: ContainerIdentity = {
 
 function batch(records: readonly EvidenceRecord[], container = CONTAINER): StoredBatch {
   const stored = records.map((record, i) => ({ seq: i + 1, at: BASE + record.t, record }));
-  return { records: stored, times: TIMES, identities: new Map([[container.id, container]]) };
+  const identities = new Map([[container.id, container]]);
+  return { records: stored, times: TIMES, identities, lateAfter: SECOND };
 }
 
 const overdue = (more: Partial<RecordOf<'event_overdue'>> = {}): RecordOf<'event_overdue'> => ({
@@ -123,11 +124,15 @@ test('a transition without a pod that the API server can have is not watched', (
   ]);
 });
 
-test('an announced start or stop can be a sample, from a second before the event until it was received', () => {
-  const samples = sampleCandidates(batch([event({ eventType: 1 }), event()]));
-  expect(samples.map(({ type }) => type)).toEqual(['STARTED', 'STOPPED']);
-  expect(samples.map(secondsOf)).toEqual(Array(2).fill({ latest: 61, earliest: 58 }));
-});
+test.each([1, 3])(
+  'an announced start or stop can be a sample: where events are late after %d s, it happened at most so long before its event',
+  (late) => {
+    const both = { ...batch([event({ eventType: 1 }), event()]), lateAfter: late * SECOND };
+    const samples = sampleCandidates(both);
+    expect(samples.map(({ type }) => type)).toEqual(['STARTED', 'STOPPED']);
+    expect(samples.map(secondsOf)).toEqual(Array(2).fill({ latest: 61, earliest: 59 - late }));
+  },
+);
 
 test.each<[string, Partial<RecordOf<'container_event'>>]>([
   ['of a sandbox', { isSandbox: true }],

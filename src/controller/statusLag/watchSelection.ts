@@ -9,7 +9,7 @@ import type { ContainerIdentity, RecordOf } from '../../protocol/record.ts';
 import type { BatchTimes } from '../ingest/batchScope.ts';
 import { ofType, type StorableRecord } from '../ingest/recordValidation.ts';
 import { type TimeBounds, transitionBounds } from './bounds.ts';
-import type { TransitionType } from './podStatus.ts';
+import type { TransitionType } from './statements.ts';
 
 export interface NewWatch extends TimeBounds {
   readonly findingId: string;
@@ -21,6 +21,8 @@ export interface StoredBatch {
   readonly records: readonly StorableRecord[];
   readonly times: BatchTimes;
   readonly identities: ReadonlyMap<string, ContainerIdentity>;
+  /** An event that arrives later than this after its transition counts as late. */
+  readonly lateAfter: number;
 }
 
 /** By the event type of the CRI. */
@@ -28,8 +30,6 @@ const TRANSITION_TYPES: Readonly<Record<number, TransitionType>> = { 1: 'STARTED
 
 /** Maximum error of an exact time (src/agent/compare/wallClock.ts). */
 const MAX_EXACT_ERROR = 500_000;
-/** An event that arrives later than this after its transition counts as late. */
-const MAX_LATENESS = 1_000_000;
 /** Older events show little of how fast the kubelet is. */
 const MAX_SAMPLE_AGE = 10_000_000;
 
@@ -59,7 +59,12 @@ export function overdueWatches({ records, times, identities }: StoredBatch): {
   return { watches, withoutPod };
 }
 
-export function sampleCandidates({ records, times, identities }: StoredBatch): Omit<NewWatch, 'findingId'>[] {
+export function sampleCandidates({
+  records,
+  times,
+  identities,
+  lateAfter,
+}: StoredBatch): Omit<NewWatch, 'findingId'>[] {
   const { storedAt, sealedAt, epochStart } = times;
   const found = new Set(
     ofType(records, 'finding').map(({ record: { containerId: id, eventType: type } }) => `${id} ${type}`),
@@ -71,7 +76,7 @@ export function sampleCandidates({ records, times, identities }: StoredBatch): O
     const isFresh =
       sealedAt - record.t < MAX_SAMPLE_AGE && Math.abs(storedAt - epochStart - record.t) < MAX_SAMPLE_AGE;
     if (!isFresh || !hasValidPod(container) || found.has(`${record.containerId} ${type}`)) return [];
-    const window = { from: record.t - MAX_LATENESS, to: record.t };
+    const window = { from: record.t - lateAfter, to: record.t };
     return [{ type, container, ...transitionBounds(times, window) }];
   });
 }

@@ -4,19 +4,21 @@
  * Reads are timed with this machine's monotonic clock and converted to the store's clock with the time that each claim returns: the store
  * read its clock between our request and its response.
  */
-import { type Micros, millis } from '../../protocol/units.ts';
+import { and, asc, eq, lt, lte, type SQL, sql } from 'drizzle-orm';
+import { wallNow } from '../../platform/clock.ts';
+import { invariant } from '../../platform/invariant.ts';
+import type { Mono } from '../../protocol/units.ts';
+import { now, typed } from '../../store/expressions.ts';
 import { dayOf, ensurePartition } from '../../store/partitions.ts';
-import enqueueReports from '../../store/sql/enqueueReports.sql';
-import type { SqlRunner, Store } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { float8, int4 } from '../../store/schema/columns.ts';
+import { statusLagWatch } from '../../store/schema/tables.ts';
+import { nullable } from '../../store/statement.ts';
+import { enqueueReports } from '../../store/statements.ts';
+import type { Store } from '../../store/store.ts';
 import type { StatusLag } from './bounds.ts';
-import type { TransitionType } from './podStatus.ts';
-import claimDueWatches from './sql/claimDueWatches.sql';
-import countWatches from './sql/countWatches.sql';
-import dropOverdueSamples from './sql/dropOverdueSamples.sql';
-import endWatch from './sql/endWatch.sql';
-import listExpiredWatches from './sql/listExpiredWatches.sql';
-import postponeWatch from './sql/postponeWatch.sql';
-import recordStaleRead from './sql/recordStaleRead.sql';
+import { type ClaimedWatch, claimDueWatches, endWatch, recordStaleRead } from './statements.ts';
+import type { WatchKind } from './watchLimits.ts';
 
 /** Why a watch ends without a lag. */
 export type LagReason =
@@ -27,40 +29,14 @@ export type LagReason =
   | 'timed_out'
   | 'not_read';
 
-/** A watch that is due to be read. Times are microseconds since 1970 on the store's clock. */
-export interface ClaimedWatch {
-  readonly node_id: number;
-  readonly finding_id: string;
-  readonly event_type: TransitionType;
-  readonly container_id: string;
-  readonly pod_uid: string;
-  readonly pod_namespace: string;
-  readonly pod_name: string;
-  readonly container_name: string;
-  readonly attempt: number;
-  readonly reads: number;
-  readonly pod_matched: boolean;
-  readonly container_matched: boolean;
-  readonly latest: number;
-  readonly earliest: number | null;
-  readonly stale_read: number | null;
-  readonly arrived: number;
-}
-
-type ClaimedWatchRow = ClaimedWatch & { readonly now: number };
-
-export interface ExpiredWatch extends Pick<ClaimedWatch, 'node_id' | 'finding_id' | 'reads'> {
-  readonly sample: boolean;
-  /** Time from the transition to the start of the last stale read; null without one. */
-  readonly behind_ms: number | null;
-}
+export type ExpiredWatch = Awaited<ReturnType<WatchStore['expired']>>[number];
 
 type WatchKey = Pick<ClaimedWatch, 'node_id' | 'finding_id'>;
 
-/** Bounds of the store's clock at a time of this machine's monotonic clock. */
+/** Bounds of the store's clock, in microseconds since 1970, at a time of this machine's monotonic clock. */
 export interface StoreClock {
-  readonly atLeast: (at: Micros) => number;
-  readonly atMost: (at: Micros) => number;
+  readonly atLeast: (at: Mono) => number;
+  readonly atMost: (at: Mono) => number;
 }
 
 /** Longer than a read can take. */
@@ -71,24 +47,23 @@ const MIN_SAMPLES = 100;
 export class WatchStore {
   readonly #store: Store;
   readonly #cluster: number;
+  readonly #clock: () => Mono;
   #partitioned = 0;
 
-  constructor(store: Store, clusterId: number) {
+  constructor(store: Store, clusterId: number, clock: () => Mono) {
     this.#store = store;
     this.#cluster = clusterId;
+    this.#clock = clock;
   }
 
   async claim(limit: number): Promise<{ claimed: readonly ClaimedWatch[]; clock: StoreClock }> {
-    const requested = monotonic();
-    const { rows } = await this.#store.run<ClaimedWatchRow>(
-      { name: 'claim_due_watches', text: claimDueWatches },
-      [this.#cluster, limit, CLAIM_MS],
-    );
-    const answered = monotonic();
-    const now = rows[0]?.now ?? 0;
+    const requested = this.#clock();
+    const { rows } = await this.#store.run(claimDueWatches, [this.#cluster, limit, CLAIM_MS]);
+    const answered = this.#clock();
+    const claimedAt = rows[0]?.now ?? 0;
     const clock = {
-      atLeast: (at: Micros) => now + (at - answered),
-      atMost: (at: Micros) => now + (at - requested),
+      atLeast: (at: Mono) => claimedAt + (at - answered),
+      atMost: (at: Mono) => claimedAt + (at - requested),
     };
     return { claimed: rows, clock };
   }
@@ -102,56 +77,82 @@ export class WatchStore {
       readonly nextMs: number;
     },
   ): Promise<void> {
-    const values = [
-      node_id,
-      finding_id,
-      Math.floor(read.began),
-      read.podMatched,
-      read.containerMatched,
-      Math.ceil(read.nextMs),
-    ];
-    await this.#store.run({ name: 'record_stale_read', text: recordStaleRead }, values);
+    const found = [read.podMatched, read.containerMatched];
+    const values = [node_id, finding_id, Math.floor(read.began), ...found, Math.ceil(read.nextMs)];
+    await this.#store.run(recordStaleRead, values);
   }
 
+  /** After a read without an answer. */
   async postpone({ node_id, finding_id }: WatchKey, waitMs: number): Promise<void> {
-    await this.#store.run({ text: postponeWatch }, [node_id, finding_id, Math.ceil(waitMs)]);
+    const { node_id: ofNode, finding_id: ofFinding } = statusLagWatch;
+    await this.#store.query((db) =>
+      db
+        .update(statusLagWatch)
+        .set({ due_at: sql`${now} + ${waitMs} * interval '1 millisecond'` })
+        .where(and(eq(ofNode, node_id), eq(ofFinding, finding_id))),
+    );
   }
 
   /** Ends a watch. Returns whether that changed a finding. */
   async end({ node_id, finding_id }: WatchKey, result: StatusLag | LagReason): Promise<boolean> {
     const [lag, reason] = typeof result === 'string' ? [null, result] : [result, null];
-    const today = dayOf(Date.now() * 1000);
+    const today = dayOf(wallNow());
     const ended = await this.#store.transaction(async (runner) => {
       if (today !== this.#partitioned) await makePartitions(runner, today);
-      const { count } = await runner.run({ text: endWatch }, [
-        node_id,
-        finding_id,
-        lag?.min ?? null,
-        lag?.max ?? null,
-        reason,
-        MIN_SAMPLES,
-      ]);
+      const bounds = [lag?.min ?? null, lag?.max ?? null];
+      const { count } = await runner.run(endWatch, [node_id, finding_id, ...bounds, reason, MIN_SAMPLES]);
       // Reports show the lag of missed events.
-      if (count > 0) await runner.run({ text: enqueueReports }, [this.#cluster, [node_id], [true]]);
+      if (count > 0) await runner.run(enqueueReports, [this.#cluster, [node_id], [true]]);
       return count > 0;
     });
     this.#partitioned = today;
     return ended;
   }
 
-  async expired(limit: number): Promise<readonly ExpiredWatch[]> {
-    return (await this.#store.run<ExpiredWatch>({ text: listExpiredWatches }, [this.#cluster, limit])).rows;
+  /** `behind_ms`: from the transition to the start of the last stale read; null without one. */
+  expired(limit: number) {
+    const { node_id, finding_id, sample, reads, stale_read_at, latest_at, expires_at } = statusLagWatch;
+    const behind = sql`(extract(epoch FROM ${stale_read_at} - ${latest_at}) * 1000)::float8`;
+    return this.#store.query((db) =>
+      db
+        .select({ node_id, finding_id, sample, reads, behind_ms: typed(nullable(float8), behind) })
+        .from(statusLagWatch)
+        .where(and(this.#isOurs, lte(expires_at, now)))
+        .orderBy(asc(expires_at))
+        .limit(limit),
+    );
   }
 
+  /** Deletes samples that could not be read in time, because their lag would only measure our own load. Returns how many. */
   async dropOverdueSamples(afterMs: number): Promise<number> {
-    return (await this.#store.run({ text: dropOverdueSamples }, [this.#cluster, afterMs])).count;
+    const { sample, due_at, finding_id } = statusLagWatch;
+    const isOverdue = lt(due_at, sql`${now} - ${afterMs} * interval '1 millisecond'`);
+    const dropped = await this.#store.query((db) =>
+      db
+        .delete(statusLagWatch)
+        .where(and(this.#isOurs, sample, isOverdue))
+        .returning({ finding_id }),
+    );
+    return dropped.length;
   }
 
-  async counts(): Promise<{ overdue: number; samples: number }> {
-    const { rows } = await this.#store.run<{ overdue: number; samples: number }>({ text: countWatches }, [
-      this.#cluster,
-    ]);
-    return rows[0] ?? { overdue: 0, samples: 0 };
+  async counts(): Promise<Readonly<Record<WatchKind, number>>> {
+    const { sample } = statusLagWatch;
+    const [counts] = await this.#store.query((db) =>
+      db
+        .select({
+          overdue: typed(int4, sql`count(*) FILTER (WHERE NOT ${sample})::int4`),
+          sample: typed(int4, sql`count(*) FILTER (WHERE ${sample})::int4`),
+        })
+        .from(statusLagWatch)
+        .where(this.#isOurs),
+    );
+    invariant(counts, 'an aggregate returns a row');
+    return counts;
+  }
+
+  get #isOurs(): SQL {
+    return eq(statusLagWatch.cluster_id, this.#cluster);
   }
 }
 
@@ -161,5 +162,3 @@ async function makePartitions(runner: SqlRunner, today: number): Promise<void> {
     await ensurePartition(runner, 'finding_update', day);
   }
 }
-
-export const monotonic = (): Micros => millis(performance.now());

@@ -2,9 +2,14 @@
  * GET /api/finding: everything about one finding, as `plegwatch finding` prints it.
  */
 import { checksOf } from '../../analysis/finding/checks.ts';
-import type { Finding, FindingRow } from '../../analysis/finding/finding.ts';
+import {
+  type Finding,
+  type FindingRow,
+  readEvidence,
+  readFindings,
+  severalNodes,
+} from '../../analysis/finding/finding.ts';
 import { findingMarkdown } from '../../analysis/finding/markdown.ts';
-import { readEvidence, readFindings } from '../../analysis/finding/read.ts';
 import {
   lagOf,
   meaningOf,
@@ -17,7 +22,6 @@ import { notFound } from '../../store/notFound.ts';
 import type { FindingAnswer } from '../api.ts';
 import { idIn, nameIn, parametersOf } from '../parameters.ts';
 import { RequestError } from '../requestError.ts';
-import { containerOf } from './containers.ts';
 import type { Reader } from './reader.ts';
 
 /** How much of the timeline is shown before and after a finding. */
@@ -31,7 +35,7 @@ export async function findingAnswer(
   const id = idIn(parameters, 'id');
   const [cluster, node] = [nameIn(parameters, 'cluster'), nameIn(parameters, 'node')];
   return read(async (sql) => {
-    const ofCluster = (await readFindings(sql, id, clusters, node ?? null)).filter(
+    const ofCluster = (await readFindings(sql, id, clusters, node)).filter(
       (each) => cluster === undefined || each.cluster === cluster,
     );
     const finding = onlyOne(id, ofCluster);
@@ -46,12 +50,7 @@ function onlyOne(id: string, found: readonly FindingRow[]): FindingRow {
     throw new RequestError('NOT_FOUND', message, 'Findings are deleted after finding_retention_days.');
   }
   if (another === undefined) return finding;
-  const nodes = found.map((each) => `${each.node} of cluster ${each.cluster}`).join(', ');
-  throw new RequestError(
-    'AMBIGUOUS',
-    `Several nodes have a finding with this id: ${nodes}.`,
-    'Choose one with cluster and node.',
-  );
+  throw new RequestError('AMBIGUOUS', severalNodes(found), 'Choose one with cluster and node.');
 }
 
 function answerOf(read: Finding): FindingAnswer {
@@ -96,11 +95,11 @@ function answerOf(read: Finding): FindingAnswer {
 function containerOfFinding(finding: FindingRow): FindingAnswer['container'] {
   const { container_id: id, container_name, pod_uid, pod_namespace, pod_name } = finding;
   if (id === null) return null;
-  const row = {
-    ...{ containerId: id, isSandbox: container_name === null || container_name === '' },
-    ...{ podUid: pod_uid, podNamespace: pod_namespace, podName: pod_name, containerName: container_name },
+  const name = container_name === '' ? null : container_name;
+  return {
+    ...{ id, isSandbox: name === null, name },
+    ...{ podUid: pod_uid, podNamespace: pod_namespace, podName: pod_name },
   };
-  return containerOf(row, id);
 }
 
 /** From before it can have happened until after it was due. */

@@ -1,32 +1,54 @@
 /*
  * GET /api/fleet: every node with its mode, its misses and how complete its evidence is.
+ *
+ * Every open page asks again every ten seconds, and all of them see the same clusters: those of the reader. One answer is read for all who ask within
+ * a few seconds.
  */
-import type { FleetAnswer, FleetNode } from '../api.ts';
+import { eq, sql } from 'drizzle-orm';
+import { millis } from '../../protocol/units.ts';
+import { bytewise, oneOf, typed } from '../../store/expressions.ts';
+import { int4, timestamptz } from '../../store/schema/columns.ts';
+import { cluster, node, report } from '../../store/schema/tables.ts';
+import type { FleetAnswer } from '../api.ts';
 import { parametersOf } from '../parameters.ts';
+import { remembered } from '../remembered.ts';
 import type { Reader } from './reader.ts';
-import countFleetSql from './sql/countFleet.sql';
-import readFleetSql from './sql/readFleet.sql';
+import { readFleet } from './statements.ts';
 
 const MAX_NODES = 20_000;
+/** Half of the time between two questions of a page: it never gets the same answer twice. */
+const KEPT_FOR = millis(5_000);
 
-interface ClusterRow {
-  readonly name: string;
-  readonly nodes: number;
-  readonly now: string;
+export function fleetAnswers(reader: Reader): (query: URLSearchParams) => Promise<FleetAnswer> {
+  const answers = remembered<FleetAnswer>({ keptFor: () => KEPT_FOR, max: 1 });
+  return async (query) => {
+    parametersOf(query, []);
+    return answers.ask('', () => fleetAnswer(reader));
+  };
 }
 
-export async function fleetAnswer({ clusters, read }: Reader, query: URLSearchParams): Promise<FleetAnswer> {
-  parametersOf(query, []);
-  return read(async (sql) => {
-    const counted = await sql.run<ClusterRow>({ text: countFleetSql }, [clusters]);
-    const { rows: nodes } = await sql.run<FleetNode>({ text: readFleetSql }, [clusters, MAX_NODES]);
-    const total = counted.rows.reduce((sum, cluster) => sum + cluster.nodes, 0);
+function fleetAnswer({ clusters, read }: Reader): Promise<FleetAnswer> {
+  return read(async (runner) => {
+    const isThere = sql`${report.node_deleted_at} IS NULL`;
+    const count = typed(int4, sql`(count(${node.node_id}) FILTER (WHERE ${isThere}))::int4`);
+    const counted = await runner.query((db) =>
+      db
+        .select({ name: cluster.name, nodes: count, now: typed(timestamptz, sql`now()`) })
+        .from(cluster)
+        .leftJoin(node, eq(node.cluster_id, cluster.cluster_id))
+        .leftJoin(report, eq(report.node_id, node.node_id))
+        .where(oneOf(cluster.name, clusters))
+        .groupBy(cluster.name)
+        .orderBy(bytewise(cluster.name)),
+    );
+    const { rows: nodes } = await runner.run(readFleet, [clusters, MAX_NODES]);
+    const total = counted.reduce((sum, each) => sum + each.nodes, 0);
     return {
-      now: counted.rows[0]?.now ?? new Date().toISOString(),
-      clusters: counted.rows.map(({ name, nodes: count }) => ({ name, nodes: count })),
+      now: counted[0]?.now ?? new Date().toISOString(),
+      clusters: counted.map(({ now: _, ...named }) => named),
       nodes,
       leftOut: total > nodes.length ? total - nodes.length : null,
-      empty: nodes.length > 0 ? null : whyNone(counted.rows.length, clusters),
+      empty: nodes.length > 0 ? null : whyNone(counted.length, clusters),
     };
   });
 }

@@ -2,7 +2,9 @@
  * How much is read at a time.
  */
 import { expect, test } from 'vitest';
-import type { SqlRunner } from '../../store/store.ts';
+import { runnerOf, type SqlRunner } from '../../store/runner.ts';
+import { cluster } from '../../store/schema/tables.ts';
+import { command } from '../../store/statement.ts';
 import { createReader } from './reader.ts';
 
 const patient = new AbortController().signal;
@@ -10,18 +12,16 @@ const patient = new AbortController().signal;
 /** A store whose statements end when the test says so. */
 function slowStore() {
   const running: (() => void)[] = [];
-  let statements = 0;
-  const sql: SqlRunner = {
-    async run() {
-      statements += 1;
-      await new Promise<void>((resolve) => running.push(resolve));
-      return { rows: [], count: 0 };
-    },
-  };
+  const ran: string[] = [];
+  const sql = runnerOf(async ({ text }) => {
+    ran.push(text);
+    await new Promise<void>((resolve) => running.push(resolve));
+    return { rows: [], rowCount: 0 };
+  });
   return {
     store: { transaction: <T>(work: (sql: SqlRunner) => Promise<T>) => work(sql) },
     running,
-    statements: () => statements,
+    ran,
     async finish() {
       for (; running.length > 0; await turn()) for (const end of running.splice(0)) end();
     },
@@ -29,32 +29,28 @@ function slowStore() {
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('one connection is left to see whether Postgres answers', async () => {
+test('as many read at once as there are connections, and the others wait their turn', async () => {
   const { store, running, finish } = slowStore();
   const reader = createReader(store, undefined, 4);
-  const answers = Array.from({ length: 5 }, (_, n) => reader(patient).read(async () => n));
+  const ended: number[] = [];
+  const answers = Array.from({ length: 6 }, (_, n) => reader(patient).read(async () => ended.push(n)));
   await turn();
-  expect(running).toHaveLength(3);
+  expect(running).toHaveLength(4);
   await finish();
-  expect(await Promise.all(answers)).toEqual([0, 1, 2, 3, 4]);
+  await Promise.all(answers);
+  expect(ended).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
-test('the only connection is used', async () => {
-  const { store, running, finish } = slowStore();
-  const answer = createReader(store, undefined, 1)(patient).read(async () => 'read');
-  await turn();
-  expect(running).toHaveLength(1);
-  await finish();
-  expect(await answer).toBe('read');
-});
-
-test('who goes away gets no further statement, and keeps nobody waiting', async () => {
-  const { store, statements, finish } = slowStore();
-  const reader = createReader(store, undefined, 2);
+test.each<[string, (sql: SqlRunner) => Promise<unknown>]>([
+  ['statement', (sql) => sql.run(command('SELECT'))],
+  ['typed query', (sql) => sql.query((db) => db.select().from(cluster))],
+])('who goes away gets no further %s, and keeps nobody waiting', async (_, send) => {
+  const { store, ran, finish } = slowStore();
+  const reader = createReader(store, undefined, 1);
   const gone = new AbortController();
   const twice = async (sql: SqlRunner) => {
-    await sql.run({ text: 'first' });
-    await sql.run({ text: 'second' });
+    await send(sql);
+    await send(sql);
   };
   const ends = [1, 2].map(() =>
     reader(gone.signal)
@@ -65,10 +61,10 @@ test('who goes away gets no further statement, and keeps nobody waiting', async 
   await turn();
   gone.abort();
   await turn();
-  expect(statements()).toBe(1);
+  expect(ran).toHaveLength(1);
   await finish();
   expect(await Promise.all(ends)).toEqual([gone.signal.reason, gone.signal.reason]);
   expect(await next).toBe('read');
   // What the first one had begun, and the transaction of the last one.
-  expect(statements()).toBe(2);
+  expect(ran).toHaveLength(2);
 });

@@ -1,14 +1,14 @@
 /*
  * Reads the database for one answer: in a transaction of its own that can write nothing, sees one moment, and is ended by Postgres after a time.
  *
- * One connection is always left, to find out whether Postgres answers: further readers wait. A reader that has gone away gets no further
- * statement.
+ * As many read at once as there are connections: the others wait here, in order. A reader that has gone away gets no further statement.
  */
-
 import { Permits } from '../../platform/permits.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
-import type { SqlRunner, Store } from '../../store/store.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { command, type Statement } from '../../store/statement.ts';
+import type { Store } from '../../store/store.ts';
 import { RequestError } from '../requestError.ts';
 
 export interface Reader {
@@ -21,8 +21,8 @@ export interface Reader {
 /** For a request whose client may go away: the signal is aborted then, and reading throws its reason. */
 export type ReaderUntil = (signal: AbortSignal) => Reader;
 
-const BEGIN = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
-SET LOCAL statement_timeout = '15s'; SET LOCAL lock_timeout = 0; SET LOCAL TIME ZONE 'UTC'`;
+const BEGIN = command(`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+SET LOCAL statement_timeout = '15s'; SET LOCAL lock_timeout = 0; SET LOCAL TIME ZONE 'UTC'`);
 /** How long a request waits for others to be answered. */
 const MAX_WAIT_MS = 15_000;
 
@@ -31,20 +31,15 @@ export function createReader(
   clusters: readonly string[] | undefined,
   maxConnections: number,
 ): ReaderUntil {
-  const permits = new Permits(Math.max(1, maxConnections - 1));
+  const permits = new Permits(maxConnections);
   return (signal) => ({
     clusters: clusters ?? null,
     async read(work) {
       const release = await permitWithin(permits, MAX_WAIT_MS, signal);
       try {
         return await store.transaction(async (sql) => {
-          await sql.run({ text: BEGIN });
-          return work({
-            run(statement, values) {
-              signal.throwIfAborted();
-              return sql.run(statement, values);
-            },
-          });
+          await sql.run(BEGIN);
+          return work(until(signal, sql));
         });
       } finally {
         release();
@@ -52,6 +47,17 @@ export function createReader(
     },
   });
 }
+
+const until = (signal: AbortSignal, sql: SqlRunner): SqlRunner => ({
+  run<R>(statement: Statement<R>, values?: readonly unknown[]) {
+    signal.throwIfAborted();
+    return sql.run(statement, values);
+  },
+  query(build) {
+    signal.throwIfAborted();
+    return sql.query(build);
+  },
+});
 
 async function permitWithin(permits: Permits, ms: number, signal: AbortSignal): Promise<() => void> {
   const taken = permits.take();

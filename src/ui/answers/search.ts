@@ -1,10 +1,10 @@
 /*
  * GET /api/search: nodes, pods, containers and findings of a name or an id.
  */
-import type { SearchAnswer, SearchHit } from '../api.ts';
+import type { SearchAnswer } from '../api.ts';
 import { parametersOf, searchIn } from '../parameters.ts';
 import type { Reader } from './reader.ts';
-import searchSql from './sql/search.sql';
+import { search } from './statements.ts';
 
 const MAX_HITS = 50;
 const NOTHING =
@@ -15,10 +15,7 @@ export async function searchAnswer(
   query: URLSearchParams,
 ): Promise<SearchAnswer> {
   const q = searchIn(parametersOf(query, ['q']), 'q');
-  const values = [clusters, q, MAX_HITS + 1];
-  const { rows } = await read((sql) =>
-    sql.run<SearchHit & Record<string, unknown>>({ text: searchSql }, values),
-  );
+  const { rows } = await read((sql) => sql.run(search, [clusters, q, MAX_HITS + 1]));
   return {
     hits: rows.slice(0, MAX_HITS),
     cut: rows.length > MAX_HITS,

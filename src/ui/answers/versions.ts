@@ -4,17 +4,14 @@
  * Two of the three read a week of hours, which takes long for a very large fleet: one that takes too long is left out, and says so. The answer to the same
  * period, to the minute, is remembered for a minute: a page that stays open must not keep Postgres busy.
  */
-
 import { millis } from '../../protocol/units.ts';
-import type { SqlRunner } from '../../store/store.ts';
-import type { DayOfFallbacks, MissRate, PoolReadiness, VersionsAnswer, WhyEmpty } from '../api.ts';
+import type { Statement } from '../../store/statement.ts';
+import type { VersionsAnswer, WhyEmpty } from '../api.ts';
 import { type Period, parametersOf, periodIn } from '../parameters.ts';
 import { remembered } from '../remembered.ts';
 import { RequestError } from '../requestError.ts';
 import { databaseRefusal, type Reader } from './reader.ts';
-import readFallbacksSql from './sql/readFallbacks.sql';
-import readMissRatesSql from './sql/readMissRates.sql';
-import readReadinessSql from './sql/readReadiness.sql';
+import { readFallbacks, readMissRates, readReadiness } from './statements.ts';
 
 const DAY_MS = 86_400_000;
 const MAX_DAYS = 400;
@@ -41,19 +38,17 @@ export function versionsAnswers(reader: Reader): (query: URLSearchParams) => Pro
 async function versionsAnswer(reader: Reader, { from, to }: Period): Promise<VersionsAnswer> {
   const { clusters } = reader;
   const period = [clusters, from, to, MAX_ROWS];
-  const missRates = await part<MissRate>(
+  const missRates = await part(
     reader,
-    (sql) => sql.run({ text: readMissRatesSql }, period),
+    readMissRates,
+    period,
     'No transition was decided in this period: no agent watched a stream, or its minutes are deleted.',
   );
-  const readiness = await part<PoolReadiness>(
+  const readiness = await part(reader, readReadiness, [clusters, MAX_ROWS], 'No node is known.');
+  const fallbacks = await part(
     reader,
-    (sql) => sql.run({ text: readReadinessSql }, [clusters, MAX_ROWS]),
-    'No node is known.',
-  );
-  const fallbacks = await part<DayOfFallbacks>(
-    reader,
-    (sql) => sql.run({ text: readFallbacksSql }, period),
+    readFallbacks,
+    period,
     'No kubelet was seen to fall back in this period.',
   );
   return {
@@ -66,12 +61,13 @@ async function versionsAnswer(reader: Reader, { from, to }: Period): Promise<Ver
 
 async function part<T>(
   { read }: Reader,
-  run: (sql: SqlRunner) => Promise<{ readonly rows: readonly Record<string, unknown>[] }>,
+  statement: Statement<T>,
+  values: readonly unknown[],
   empty: string,
 ): Promise<Part<T>> {
   try {
-    const { rows } = await read(run);
-    return { rows: rows as readonly T[], empty: rows.length === 0 ? empty : null };
+    const { rows } = await read((sql) => sql.run(statement, values));
+    return { rows, empty: rows.length === 0 ? empty : null };
   } catch (error) {
     const refusal = error instanceof RequestError ? error : databaseRefusal(error);
     if (refusal?.code !== 'TOO_SLOW') throw error;

@@ -6,9 +6,9 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { FindingView } from './finding/findingView.tsx';
 import { FleetView } from './fleet/fleetView.tsx';
 import { Client, type Problem } from './parts/client.ts';
-import { SessionContext } from './parts/polling.ts';
+import { AccessContext } from './parts/polling.ts';
 import { TokenForm } from './parts/tokenForm.tsx';
-import { FLEET, fragmentOf, type Go, type Place, placeOf, VERSIONS } from './place.ts';
+import { FLEET, fragmentOf, type Go, type Place, placeOf, VERSIONS, type ViewProps } from './place.ts';
 import { firstPlace, recordOf, sourceOf, within } from './record.ts';
 import { moment, msOf, visible } from './text.ts';
 import { NodeView } from './timeline/nodeView.tsx';
@@ -22,7 +22,7 @@ export function App() {
   const [place, go] = usePlace();
   const [number, setNumber] = useState(0);
   const [refusal, setRefusal] = useState<Problem>();
-  const session = useMemo(
+  const access = useMemo(
     () => ({ client: source, isRecord: record !== undefined, number, refused: setRefusal }),
     [number],
   );
@@ -32,7 +32,7 @@ export function App() {
     setNumber((last) => last + 1);
   };
   return (
-    <SessionContext.Provider value={session}>
+    <AccessContext.Provider value={access}>
       <Frame place={place} onSignOut={client.token === null ? undefined : () => signIn(null)}>
         {refusal === undefined ? (
           <View place={place} go={go} />
@@ -40,7 +40,7 @@ export function App() {
           <TokenForm problem={refusal} onToken={signIn} />
         )}
       </Frame>
-    </SessionContext.Provider>
+    </AccessContext.Provider>
   );
 }
 
@@ -86,7 +86,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
       <header class="frame">
         <a class="brand" href={fragmentOf(home)}>
           <svg viewBox="0 0 16 16" width="18" height="18" aria-hidden="true">
-            <path class="fill-good" d="M1 1h6v6H1zM9 1h6v6H9zM1 9h6v6H1z" />
+            <path class="tone-good" d="M1 1h6v6H1zM9 1h6v6H9zM1 9h6v6H1z" />
             <path class="brand-hole" d="M9.75 9.75h4.5v4.5h-4.5z" />
           </svg>
           plegwatch
@@ -97,7 +97,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
             {link(VERSIONS, 'Versions', place.view === 'versions')}
           </nav>
         ) : (
-          <p class="fresh">
+          <p class="soft">
             recorded at {moment(msOf(record.writtenAt))} UTC by plegwatch {visible(record.version)}
           </p>
         )}
@@ -112,7 +112,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
   );
 }
 
-function View({ place, go }: { readonly place: Place; readonly go: Go }) {
+function View({ place, go }: ViewProps<Place>) {
   useEffect(() => {
     document.title = `${titleOf(place)} – plegwatch`;
   }, [place]);

@@ -49,9 +49,15 @@ export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace;
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
 
+/** Of a view. */
+export interface ViewProps<P extends Place> {
+  readonly place: P;
+  readonly go: Go;
+}
+
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
 export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
-export const DEFAULT_PERIOD: Period = { last: 3600 };
+export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
 const MAX_SECONDS = 400 * 86_400;
 
 /** A fragment that is none of ours leads to the fleet. */
@@ -91,7 +97,7 @@ export function fragmentOf(place: Place): string {
     put('search', place.search, '');
   } else if (place.view === 'node') {
     path = [place.view, place.cluster, place.node];
-    if ('last' in place.period) put('last', place.period.last, 3600);
+    if ('last' in place.period) put('last', place.period.last, DEFAULT_PERIOD.last);
     else {
       put('from', new Date(place.period.from).toISOString(), null);
       put('to', new Date(place.period.to).toISOString(), null);
@@ -109,7 +115,7 @@ export function fragmentOf(place: Place): string {
 function periodOf(values: URLSearchParams): Period {
   const [from, to] = ['from', 'to'].map((name) => Date.parse(values.get(name) ?? ''));
   if (from !== undefined && to !== undefined && from < to) return { from, to };
-  return { last: numberWithin(values.get('last'), 10, MAX_SECONDS) ?? 3600 };
+  return { last: numberWithin(values.get('last'), 10, MAX_SECONDS) ?? DEFAULT_PERIOD.last };
 }
 
 function numberWithin(text: string | null, min: number, max: number): number | undefined {

@@ -1,22 +1,9 @@
 import { expect, test } from 'vitest';
-import { ago, duration, msOf, share, visible } from './text.ts';
+import { ago, msOf, share, visible } from './text.ts';
 
 test('a time keeps its microseconds', () => {
   expect(msOf('2026-11-22T00:00:00.123456Z') - Date.parse('2026-11-22T00:00:00Z')).toBeCloseTo(123.456, 3);
   expect(msOf('2026-11-22T00:00:00Z')).toBe(Date.parse('2026-11-22T00:00:00Z'));
-});
-
-test('a duration has two units at most, and no unit that is zero', () => {
-  const durations = [0.25, 12, 1_234, 59_600, 200_000, 3_600_000, 90_000_000];
-  expect(durations.map(duration)).toEqual([
-    '250 µs',
-    '12 ms',
-    '1.2 s',
-    '1 min',
-    '3 min 20 s',
-    '1 h',
-    '1 d 1 h',
-  ]);
 });
 
 test('a share that is not whole is never shown as 100 %', () => {

@@ -1,6 +1,7 @@
 /*
- * Times, durations and counts as people read them, and texts that nobody has checked. All times are in UTC, as in every other output.
+ * Times and counts as people read them, and texts that nobody has checked. All times are in UTC, as in every other output.
  */
+import { duration } from '../../analysis/words.ts';
 
 /** Milliseconds since 1970, with the microseconds as a fraction. */
 export function msOf(time: string): number {
@@ -13,29 +14,6 @@ export const moment = (ms: number): string => new Date(ms).toISOString().slice(0
 
 /** 03:12:00.250 */
 export const clock = (ms: number): string => new Date(ms).toISOString().slice(11, 23);
-
-/** At most two units: `3 min 20 s`. */
-export function duration(ms: number): string {
-  if (ms < 0) return duration(0);
-  if (ms < 1) return `${Math.round(ms * 1000)} µs`;
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
-  const seconds = Math.round(ms / 1000);
-  const units: readonly (readonly [number, string])[] = [
-    [86_400, 'd'],
-    [3600, 'h'],
-    [60, 'min'],
-    [1, 's'],
-  ];
-  const at = units.findIndex(([size]) => seconds >= size);
-  const shown = units.slice(at, at + 2).map(([size, unit], place) => {
-    const whole = place === 0 ? Math.floor(seconds / size) : Math.floor((seconds % sizeAt(units, at)) / size);
-    return whole === 0 ? '' : `${whole} ${unit}`;
-  });
-  return shown.filter((part) => part !== '').join(' ');
-}
-
-const sizeAt = (units: readonly (readonly [number, string])[], at: number): number => units[at]?.[0] ?? 1;
 
 /** How long ago something was, of which a clock that is ahead makes now. */
 export const ago = (ms: number): string => (ms < 1000 ? 'now' : `${duration(ms)} ago`);

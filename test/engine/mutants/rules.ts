@@ -175,15 +175,18 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '',
     ],
     'a spurious event proves that the id ran': [
-      "stages.retractRun(lists.shown === 'running' || times.proveRun);",
+      "stages.ran = lists.shown === 'running' || times.proveRun;",
       '',
     ],
-    'an id stays at the stage of its spurious event': ['if (shown !== null) stages.goBackTo(shown);', ''],
+    'an id stays at the stage of its spurious event': ['if (shown !== null) stages.reached = shown;', ''],
     'the end of what regressed is due once its event is spurious': [
-      '{ ...standing, waived: true }',
-      'standing',
+      'expectations.waive(container, stage);',
+      'if (!came) expectations.waive(container, stage);',
     ],
-    'the start and the end of what regressed are due': ['expectations.waive(container, stage);', ''],
+    'the start and the end of what regressed are due': [
+      'expectations.waive(container, stage);',
+      'if (came) expectations.waive(container, stage);',
+    ],
   },
   'coverage.ts': {
     'a stream is armed as soon as it is opened': ['armed: null,', 'armed: opened,'],
@@ -358,13 +361,13 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '',
     ],
     'a time from before a step makes an event late': ['times.holdsSince(at) && ', ''],
-    'what no list shows is forgotten by its first event': ['known.recordSign(event.received);', ''],
+    'what no list shows is forgotten by its first event': ['known.lastSign = event.received;', ''],
     'an event does not end a starvation': ['    starvation.eventReceived(event.received);\n', ''],
   },
   'expectation.ts': {
-    'the last lower bound that becomes known holds': ['if (this.#from !== null) return;', ''],
+    'the last lower bound that becomes known holds': ['if (this.#proof.from !== null) return;', ''],
     'an event that comes again does not defer the judgement': [
-      'if (by !== null && by === this.#by && to > this.#to) this.#to = to;',
+      'if (isLater) this.#proof = { ...this.#proof, to };',
       '',
     ],
   },
@@ -386,7 +389,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'firstLists.watchedAgain(until);',
     ],
     'an end that no list shows is left out where its removal is unobservable': [
-      'if (stage === DELETED) this.endNotShown(container, expectation);',
+      'if (stage === DELETED) this.endNotShown(container, expectation.proof);',
       '',
     ],
     'what never ran has an end that no list shows': [
@@ -398,8 +401,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (!stages.ran) return;',
     ],
     'a removal that lists take back leaves an end that nobody saw': [
-      "if (standing.is === 'expected') this.#giveUp(container, stage, standing.expectation, cause);\n    if (standing.is === 'missed') {",
-      "if (standing.is === 'expected') this.giveUp(container, stage, standing.expectation, cause);\n    if (standing.is === 'missed') {",
+      'this.#reportUnobservable(container, stage, standing.expectation, cause);',
+      'this.becomeUnobservable(container, stage, standing.expectation, cause);',
     ],
     'what a runtime never announces is reported for each pod': [
       'if (this.#blindSpots.has(blindSpot)) return;',
@@ -413,12 +416,9 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'stages.waiveUpTo(stages.reached, stages.reached === DELETED ? STOPPED : null);',
       '',
     ],
-    'a stream gap leaves expectations open': [
-      'if (expectation.from === null || until >= expectation.from) {',
-      'if (false) {',
-    ],
+    'a stream gap leaves expectations open': ['if (from === null || until >= from) {', 'if (false) {'],
     'a stream gap ends expectations that began after it too': [
-      'if (expectation.from === null || until >= expectation.from) {',
+      'if (from === null || until >= from) {',
       'if (true) {',
     ],
     'what a list shows without a bound is bounded by its creation': [
@@ -441,21 +441,21 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'for (const stage of added.early) this.announce(added.container, stage, at);',
       '',
     ],
-    'an event of an unknown type cannot be one that is due later': ['    container.taint();\n', ''],
+    'an event of an unknown type cannot be one that is due later': ['    container.isTainted = true;\n', ''],
     'an event of an unknown type cannot be one that is due already': [
-      "this.giveUp(container, stage, standing.expectation, 'unknown_event_type');",
+      "this.becomeUnobservable(container, stage, standing.expectation, 'unknown_event_type');",
       '',
     ],
     'what lists show by themselves is not due where a spurious event proved it first': [
-      'if (!concluded.expectation.withoutEvent()) this.retract(',
-      'this.retract(',
+      'if (!concluded.expectation.withoutEvent()) this.retractProof(',
+      'this.retractProof(',
     ],
     'what only a spurious event proved is due': [
-      "if (!concluded.expectation.withoutEvent()) this.retract(container, earlier, 'spurious');",
+      "if (!concluded.expectation.withoutEvent()) this.retractProof(container, earlier, 'spurious');",
       '',
     ],
     'a spurious event discharges what it announced': [
-      "this.settle(container, stage, { is: standing.waived ? 'waived' : 'none' });",
+      "this.#setStanding(container, stage, { is: standing.waived ? 'waived' : 'none' });",
       '',
     ],
     'what was not due before a spurious event is due after it': [
@@ -493,7 +493,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'confirmed',
     ],
     'an end that no list shows is left out where its removal is missed': [
-      'if (stage === DELETED) expectations.endNotShown(container, expectation);',
+      'if (stage === DELETED) expectations.endNotShown(container, expectation.proof);',
       '',
     ],
     'the end of a failed start is a blind spot although the runtime announces it': [
@@ -506,26 +506,26 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'a failed start is reported twice': ['if (stage !== STOPPED) return;', ''],
     'an expectation is reported overdue at once': [
-      'emitter.now >= shift(expectation.to, options.overdueAfter)',
-      'emitter.now >= expectation.to',
+      'emitter.now >= shift(expectation.proof.to, options.overdueAfter)',
+      'emitter.now >= expectation.proof.to',
     ],
     'the time until a judgement is counted from the start of the window': [
       'const deadline = shift(provenAt(container, expectation), options.missedAfter);',
-      'const deadline = shift(expectation.from ?? expectation.to, options.missedAfter);',
+      'const deadline = shift(expectation.proof.from ?? expectation.proof.to, options.missedAfter);',
     ],
     'overdue reports have no limit': ['if (!this.#overdueLimit.tryTake(now)) return;', ''],
-    'the finding on what was reported overdue has another id': ['expectation.reportedAs(findingId);', ''],
+    'the finding on what was reported overdue has another id': ['expectation.findingId = findingId;', ''],
     'what lists show by themselves is not judged as long as an event that proved it first is unconfirmed': [
-      'const unconfirmed = isUnconfirmed && !expectation.withoutEvent();',
-      'const unconfirmed = isUnconfirmed;',
+      'const mustBeConfirmed = isOfEvent && !expectation.withoutEvent();',
+      'const mustBeConfirmed = isOfEvent;',
     ],
     'something is missed because of an event alone': [
-      'const unconfirmed = isUnconfirmed && !expectation.withoutEvent();',
-      'const unconfirmed = false;',
+      'const mustBeConfirmed = isOfEvent && !expectation.withoutEvent();',
+      'const mustBeConfirmed = false;',
     ],
     'a list that confirms an event is waited for without end': [
-      'if (unconfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;',
-      'if (unconfirmed) return;',
+      'if (mustBeConfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;',
+      'if (mustBeConfirmed) return;',
     ],
     'an event that was right although lists contradicted it is missed': [
       'if (contradiction === null || !hadHappened(container, stage, contradiction.received)) return false;',
@@ -625,7 +625,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       "if (state === 'running') this.#proveListed(container, STARTED, state, to);",
     ],
     'an id that is listed again stays gone': [
-      "this.#parts.expectations.retract(container, DELETED, 'listed_again');",
+      "this.#parts.expectations.retractProof(container, DELETED, 'listed_again');",
       '',
     ],
     'what the first list of an agent shows is due': [
@@ -633,7 +633,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'this',
     ],
     'UNKNOWN proves an end': ["if (state === 'unknown') return;\n", ''],
-    'an id that is listed again is past its end': ['stages.goBackTo(lists.stage);', ''],
+    'an id that is listed again is past its end': ['stages.reached = lists.stage;', ''],
     'a list does not identify an id': [
       'containers.identify(container, { ...completed(container.identity, item.object), isSandbox });',
       '',
@@ -644,24 +644,27 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'a state that went back over UNKNOWN did not go back': [
       "if (state === 'unknown') return;",
-      "if (state === 'unknown') lists.recordShown(null as unknown as 'created');\n    if (state === 'unknown') return;",
+      "if (state === 'unknown') lists.shown = null;\n    if (state === 'unknown') return;",
     ],
     'what is listed as UNKNOWN is forgotten by when it was last listed otherwise': [
-      '    container.recordSign(answer.end);\n',
+      '    container.lastSign = answer.end;\n',
       '',
     ],
     'an unconfirmed event waits for a list that shows something else': [
-      'previous !== null && !confirmations.isAnyUnconfirmed) container.skip',
-      'previous !== null) container.skip',
+      'previous !== null && !confirmations.isAnyUnconfirmed) container.un',
+      'previous !== null) container.un',
     ],
     'the first list proves all that lists can prove of an id': [
       'if (previous !== null && !confirmations.isAnyUnconfirmed)',
       'if (!confirmations.isAnyUnconfirmed)',
     ],
     'an id is skipped though a list lacked it': [
-      'container.compareAgain();\n      this.#shortLives.absent(',
+      'container.unchangedItem = null;\n      this.#shortLives.absent(',
       'this.#shortLives.absent(',
     ],
+    'lists are skipped whatever they show': ['items === this.#items && ', ''],
+    'lists are skipped though an id is absent': ['absent === 0 && ', ''],
+    'lists are skipped though an id may not be': [' && unchanged.length === items.size', ''],
     'all relists are one': ['    this.#parts.expectations.relistBegan();\n', ''],
   },
   'shortLife.ts': {
@@ -725,7 +728,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'from !== null;',
     ],
     'a change counts for a starvation before its event is overdue': [
-      'session.watermark >= shift(expectation.to, this.#overdueAfter)',
+      'session.watermark >= shift(expectation.proof.to, this.#overdueAfter)',
       'true',
     ],
     'an unobservable change counts for a starvation': [
@@ -764,11 +767,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'this.lists.recordStillShown(answer.start);',
       'this.lists.recordStillShown(answer.end);',
     ],
-    'what is listed is forgotten by when it was first listed': ['    this.#lastSign = answer.end;\n', ''],
-    'an id is skipped whatever lists show of it': [
-      'return this.#unchangedItem === item;',
-      'return this.#unchangedItem !== null;',
-    ],
+    'what is listed is forgotten by when it was first listed': ['    this.lastSign = answer.end;\n', ''],
   },
   'trackedContainers.ts': {
     'a name that becomes known later is ignored': [
@@ -783,25 +782,24 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'any number of ids is tracked': ['if (this.#containers.size >= MAX_CONTAINERS) {', 'if (false) {'],
     'the gap of too many ids ends with any list': [
-      'this.#gap !== null && this.#gap.last < end',
-      'this.#gap !== null',
+      'if (gap === null || gap.last >= end) return;',
+      'if (gap === null) return;',
     ],
     'an event of an unknown id is forgotten by the first one of that id': ['known.at = at;', ''],
     'an event of an unknown id is kept although a list shows the id': [
       'this.#early.delete(identity.id);',
       '',
     ],
-    'an id is skipped whatever is received of it': ['container.compareAgain();\n      this', 'this'],
+    'an id is skipped whatever lists show of it': [
+      'return container?.unchangedItem === item ? container : undefined;',
+      'return container?.unchangedItem == null ? undefined : container;',
+    ],
+    'an id is skipped whatever is received of it': ['container.unchangedItem = null;\n      this', 'this'],
     'lists are skipped whatever is received of ids': ['this.#updates += 1;', ''],
     'lists are skipped whoever comes or goes': [
       'return this.#identityVersion + this.#updates;',
       'return this.#updates;',
     ],
-  },
-  'unchangedLists.ts': {
-    'lists are skipped whatever they show': ['items === this.#items && ', ''],
-    'lists are skipped though an id is absent': ['absent === 0 && ', ''],
-    'lists are skipped though an id may not be': [' && unchanged.length === items.size', ''],
   },
   'unobservableReason.ts': {
     'the STOPPED of a sandbox is missed although it may have been removed while it ran': [
@@ -823,11 +821,11 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '',
     ],
     'what has no lower bound is missed': [
-      "if (expectation.from === null) return 'no_lower_bound';",
-      'if (expectation.from === null) return null;',
+      "if (from === null) return 'no_lower_bound';",
+      'if (from === null) return null;',
     ],
     'what may have happened while nobody watched is missed': [
-      "if (!coverage.covers(expectation.from)) return 'window_not_covered';",
+      "if (!coverage.covers(from)) return 'window_not_covered';",
       '',
     ],
     'what lists contradicted is missed although nothing shows which was wrong': [
@@ -891,7 +889,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'what lists have shown is proven again by each',
     edits: [
       inFile('stageProgress.ts', [
-        "return stage > this.#reached || is === 'none' || is === 'expected';",
+        "return stage > this.reached || is === 'none' || is === 'expected';",
         'return true;',
       ]),
     ],

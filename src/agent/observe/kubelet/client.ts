@@ -124,14 +124,13 @@ export class KubeletClient {
 
   async #token(): Promise<string | null> {
     const { tokenFile } = this.#options;
-    if (tokenFile === undefined) return null;
-    return await readToken(tokenFile).catch((error: unknown) => badCredentials(error, `${tokenFile} `));
+    return tokenFile === undefined ? null : await readToken(tokenFile);
   }
 
   /** Creates the agent of the one connection, and another when a CA file has changed. */
   async #connect(): Promise<void> {
     const { url, caFiles } = this.#options;
-    const ca = await readCas(caFiles, this.#ca).catch(badCredentials);
+    const ca = await readCas(caFiles, this.#ca);
     if (this.#agent !== null && ca === this.#ca) return;
     this.close();
     this.#ca = ca;
@@ -289,10 +288,6 @@ async function readAll(response: IncomingMessage, maxBytes: number): Promise<str
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');
-}
-
-function badCredentials(error: unknown, before = ''): never {
-  throw new ScrapeError('Credentials', `${before}${messageOf(error)}`, { cause: error });
 }
 
 const TLS_CODE =

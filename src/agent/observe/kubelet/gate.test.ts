@@ -131,15 +131,19 @@ describe('another kubelet run', () => {
     expect(known(goodScrape(0, {}, 0, without), goodScrape(10))).toBe('off');
   });
 
-  test('restarts are counted', () => {
+  test('each other run is noticed, and its gate is known from its second scrape on', () => {
     const gate = new FeatureGate();
-    for (const scrape of [
+    const scrapes = [
       goodScrape(0),
       goodScrape(10, { start: 1 }),
       goodScrape(20, { start: 1 }),
       goodScrape(30),
-    ])
+    ];
+    const seen = scrapes.map((scrape) => {
       gate.take(scrape);
-    expect(gate.restarts).toBe(2);
+      const status = gate.status(scrape.ended);
+      return status.is === 'unknown' ? status.why : status.is;
+    });
+    expect(seen).toEqual(['off', RESTARTED, 'off', RESTARTED]);
   });
 });

@@ -31,8 +31,6 @@ export type GoodScrape = Extract<Scrape, { ok: true }>;
 export class FeatureGate {
   #status: GateStatus = { is: 'unknown', why: 'the kubelet has not been scraped yet', before: null };
   #last: GoodScrape | null = null;
-  /** How many other kubelet runs were seen. */
-  restarts = 0;
 
   status(now: Mono): GateStatus {
     const status = this.#status;
@@ -53,10 +51,8 @@ export class FeatureGate {
     const before = this.#last;
     this.#last = scrape;
     const { eventedPleg, processStart } = scrape.figures;
-    if (before !== null && isAnotherRun(before, scrape)) {
-      this.restarts += 1;
-      this.#setUnknown('the kubelet was restarted');
-    } else if (processStart === undefined) this.#setUnknown('the kubelet does not report its start time');
+    if (before !== null && isAnotherRun(before, scrape)) this.#setUnknown('the kubelet was restarted');
+    else if (processStart === undefined) this.#setUnknown('the kubelet does not report its start time');
     else if (eventedPleg === undefined) this.#setUnknown('the kubelet does not report the gate EventedPLEG');
     else this.#status = { is: eventedPleg ? 'on' : 'off', readAt: scrape.started };
   }

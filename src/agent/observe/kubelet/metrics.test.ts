@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { randomFor } from '../../../../devtools/simulator/random.ts';
 import { metricsText } from '../../../../test/support/fakeKubelet.ts';
+import { runsOf } from '../../../../test/support/runs.ts';
 import { samplesOf } from './exposition.ts';
 import { readMetrics } from './metrics.ts';
 
@@ -209,7 +210,7 @@ describe('the text format', () => {
   });
 });
 
-describe('20,000 damaged answers', () => {
+describe('damaged answers', () => {
   const whole = metricsText({ gate: 1, errors: 2, successes: 3 });
   const PIECES = [
     '\n',
@@ -241,9 +242,10 @@ describe('20,000 damaged answers', () => {
     return text;
   }
 
-  test('20,000 damaged answers are read without an exception and without an invalid figure', () => {
+  test('damaged answers are read without an exception and without an invalid figure', () => {
     let read = 0;
-    for (let i = 0; i < 20_000; i += 1) {
+    const runs = runsOf(20_000);
+    for (let i = 0; i < runs; i += 1) {
       const text = damaged();
       const figures = readMetrics(text);
       if (figures === null) continue;
@@ -255,6 +257,6 @@ describe('20,000 damaged answers', () => {
         true,
       );
     }
-    expect(read).toBeGreaterThan(10_000);
+    expect(read).toBeGreaterThan(runs / 2);
   });
 });

@@ -1,6 +1,6 @@
 /*
  * What a kubelet reports about its PLEG in its own metrics (kubelet pkg/kubelet/metrics/metrics.go). A figure that is absent, malformed
- * or given twice with different values is undefined: nothing is made up.
+ * or given twice with different values is undefined: nothing is made up. Below is by how much its counters grow between two scrapes.
  *
  * Only an answer with a `kubelet_pleg_` family is a kubelet's. An API server lists the kubelet's feature gates too, with their
  * defaults, which prove nothing about this kubelet.
@@ -214,5 +214,29 @@ function isComplete(
   return buckets.every(({ le, count }, i) => {
     const before = buckets[i - 1];
     return count >= 0 && (before === undefined || (le > before.le && count >= before.count));
+  });
+}
+
+/** A count that a record can carry, whatever the kubelet reports. */
+export const toCount = (value: number): number =>
+  Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.round(value)));
+
+export const toMicros = (seconds: number): number => toCount(seconds * 1e6);
+
+/** A counter that was absent before counts from 0. */
+export const increase = (before = 0, now = 0): number => Math.max(0, now - before);
+
+/** The increase of each bucket, by its upper bound. */
+export function bucketIncreases(
+  before: Histogram | undefined,
+  now: Histogram | undefined,
+): [number, number][] {
+  const countBefore = new Map(before?.buckets.map(({ le, count }) => [le, count]));
+  let below = 0;
+  return (now?.buckets ?? []).map(({ le, count }) => {
+    const upTo = increase(countBefore.get(le), count);
+    const inside = Math.max(0, upTo - below);
+    below = upTo;
+    return [le, inside];
   });
 }

@@ -120,6 +120,6 @@ describe('the mode on disk', () => {
     const file = await open(join(folder, 'missing'));
     file.save({ state, lastScrape: scrape });
     await file.saved();
-    expect(lines.join()).toContain('kubelet mode not saved');
+    expect(lines.join()).toContain('file beside the spool unusable');
   });
 });

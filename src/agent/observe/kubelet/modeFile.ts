@@ -4,13 +4,12 @@
  */
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { messageOf } from '../../../platform/errors.ts';
 import type { Logger } from '../../../platform/log.ts';
 import { MODES } from '../../../protocol/record.ts';
 import { MAX_NAME_LENGTH } from '../../../protocol/text.ts';
 import { type Mono, shift, type Wall, wall } from '../../../protocol/units.ts';
 import { readBootId } from '../../spool/agentHeartbeat.ts';
-import { LOCAL_FILES, readJson, writeJson } from '../../spool/files.ts';
+import { SavedFile } from '../savedFile.ts';
 import { MODELS } from './modeInference.ts';
 import type { ModeTracker, SavedMode } from './modeTracker.ts';
 import { ScrapeSummarySchema } from './scrapeSummary.ts';
@@ -37,15 +36,13 @@ export interface ModeFileOptions {
 }
 
 export class ModeFile {
-  readonly #file: string;
-  readonly #options: ModeFileOptions;
+  readonly #file: SavedFile<typeof FileSchema>;
+  readonly #node: string;
   readonly #bootId: string;
-  #saving: Promise<void> | null = null;
-  #pending: unknown = null;
 
-  private constructor(options: ModeFileOptions, bootId: string) {
-    this.#file = join(options.dir, FILE_NAME);
-    this.#options = options;
+  private constructor({ dir, node, log }: ModeFileOptions, bootId: string) {
+    this.#file = new SavedFile(join(dir, FILE_NAME), FileSchema, log);
+    this.#node = node;
     this.#bootId = bootId;
   }
 
@@ -55,13 +52,10 @@ export class ModeFile {
 
   /** What the previous agent saved, with its scrape on the clock of this boot; null if there is nothing usable. */
   async load(now: { readonly mono: Mono; readonly wall: Wall }): Promise<SavedMode | null> {
-    const content = await readJson(LOCAL_FILES, this.#options.log, this.#file).catch((error: unknown) =>
-      this.#logError(error),
-    );
-    const read = v.safeParse(FileSchema, content);
-    if (!read.success) return null;
-    const { node, bootId, model, mode, reason, since, scrape } = read.output;
-    if (node !== this.#options.node || scrape.wall > now.wall || since > scrape.wall) return null;
+    const read = await this.#file.load();
+    if (read === null) return null;
+    const { node, bootId, model, mode, reason, since, scrape } = read;
+    if (node !== this.#node || scrape.wall > now.wall || since > scrape.wall) return null;
     const sameBoot = bootId === this.#bootId;
     if (sameBoot) return scrape.ended > now.mono ? null : { model, mode, reason, since, scrape, sameBoot };
     // Another boot has another monotonic clock: only the wall clock connects the two.
@@ -70,33 +64,14 @@ export class ModeFile {
     return { model, mode, reason, since, scrape: { ...scrape, started, ended }, sameBoot };
   }
 
-  /** Saves in the background; the last save wins. */
-  save({ state, lastScrape }: Pick<ModeTracker, 'state' | 'lastScrape'>): void {
-    if (lastScrape === null) return;
+  save({ state, lastScrape: scrape }: Pick<ModeTracker, 'state' | 'lastScrape'>): void {
+    if (scrape === null) return;
     const { model, mode, reason } = state;
-    const since = shift(lastScrape.wall, state.since - lastScrape.ended);
-    const { node } = this.#options;
-    this.#pending = { v: 1, node, bootId: this.#bootId, model, mode, reason, since, scrape: lastScrape };
-    this.#saving ??= this.#write();
+    const since = shift(scrape.wall, state.since - scrape.ended);
+    this.#file.save({ v: 1, node: this.#node, bootId: this.#bootId, model, mode, reason, since, scrape });
   }
 
-  /** Resolves when everything saved so far is written. */
-  async saved(): Promise<void> {
-    while (this.#saving !== null) await this.#saving;
-  }
-
-  /** Writes until nothing newer is pending: a slow disk is written to less often, and nothing piles up. */
-  async #write(): Promise<void> {
-    while (this.#pending !== null) {
-      const content = this.#pending;
-      this.#pending = null;
-      await writeJson(LOCAL_FILES, this.#file, content).catch((error: unknown) => this.#logError(error));
-    }
-    this.#saving = null;
-  }
-
-  #logError(error: unknown): null {
-    this.#options.log.warn({ file: this.#file, error: messageOf(error) }, 'kubelet mode not saved');
-    return null;
+  saved(): Promise<void> {
+    return this.#file.saved();
   }
 }

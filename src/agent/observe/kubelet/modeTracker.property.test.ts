@@ -5,6 +5,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { metricsText } from '../../../../test/support/fakeKubelet.ts';
+import { runsOf } from '../../../../test/support/runs.ts';
 import { type Mode, parseRecord } from '../../../protocol/record.ts';
 import { type Mono, mono, shift, wall } from '../../../protocol/units.ts';
 import type { Scrape } from './client.ts';
@@ -153,7 +154,7 @@ test('a mode is claimed for two minutes after a good scrape, and ends at that sc
         expect(now - change.at).toBeGreaterThan(CONFIRMED_FOR);
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: runsOf(1_000) },
   );
 });
 
@@ -180,7 +181,7 @@ test('whatever a kubelet does, the reported modes are consistent', () => {
       });
       expect(tracker.state.mode).toBe(reports.at(-1)?.change.mode ?? 'Unknown');
     }),
-    { numRuns: 2_000 },
+    { numRuns: runsOf(2_000) },
   );
 });
 
@@ -191,6 +192,6 @@ test('a kubelet that gave up is known at the next good scrape, from 1.27 to 1.37
       if (!kubelet.gaveUp || !kubelet.counts || kubelet.minor < 27) return;
       expect(tracker.state.mode).toBe(kubelet.minor === 37 ? 'HintDisabled' : 'Fallback');
     }),
-    { numRuns: 2_000 },
+    { numRuns: runsOf(2_000) },
   );
 });

@@ -37,7 +37,6 @@ export interface ModeChange extends Inference {
   readonly proof: Readonly<Record<string, unknown>>;
 }
 
-/** What the previous agent saved. */
 export interface SavedMode extends Inference {
   readonly scrape: ScrapeSummary;
   /** By that agent's wall clock. */
@@ -48,7 +47,6 @@ export interface SavedMode extends Inference {
 
 type Restart = 'start_time' | 'counter_fell' | 'machine' | null;
 
-/** The reason of a mode that is not known any more. */
 const NOT_OBSERVED = 'NotObserved';
 /** A mode that no good scrape has confirmed for this long is unknown. */
 export const CONFIRMED_FOR: Micros = millis(120_000);

@@ -3,8 +3,8 @@
  * begun for ten. A kubelet that relists seldom is slow until its next relist ends. One that cannot be scraped is not known to be slow.
  */
 import type { Scrape } from './client.ts';
-import { bucketIncreases } from './counterDelta.ts';
 import type { GoodScrape } from './gate.ts';
+import { bucketIncreases } from './metrics.ts';
 import { saysWhenSeen } from './modeInference.ts';
 import { restartBetween, summarize } from './scrapeSummary.ts';
 

@@ -16,7 +16,6 @@ const JITTER = 0.1;
 /** However often one is requested, there is at most one scrape in this time. */
 const MIN_PERIOD: Micros = millis(1_000);
 
-/** What the stream needs to know of the kubelet. */
 export interface KubeletView {
   /** Whether the kubelet's gate lets it subscribe to the runtime's events. */
   gate(now: Mono): GateStatus;
@@ -84,7 +83,6 @@ export class KubeletScraper implements KubeletView {
     this.#wake.abort();
   }
 
-  /** Scrapes until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { client, period = PERIOD, minPeriod = MIN_PERIOD } = this.#options;
     signal.addEventListener('abort', () => this.#wake.abort(), { once: true });

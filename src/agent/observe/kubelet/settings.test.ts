@@ -129,7 +129,9 @@ describe('the settings of a kubelet', () => {
 
   test('a token file that is missing or invalid is refused', async () => {
     const token = (name: string) => problems({ kubeletTokenFile: name });
-    expect(await token('/nowhere/token')).toContain('names /nowhere/token, which cannot be read (ENOENT)');
+    expect(await token('/nowhere/token')).toContain(
+      'names a file that cannot be used: /nowhere/token cannot be read (ENOENT)',
+    );
     expect(await token(folder)).toContain('is not a file');
     expect(await token('/dev/zero')).toContain('is not a file');
     expect(await token(file('empty', ' \n'))).toContain('is empty');

@@ -6,6 +6,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { messageOf, PlegwatchError } from '../../../platform/errors.ts';
 import { flagOf, variableOf } from '../../../platform/settings.ts';
+import { ScrapeError } from './scrapeError.ts';
 
 export interface KubeletSettings {
   readonly kubeletUrl: string | undefined;
@@ -61,17 +62,17 @@ export async function kubeletAddress(settings: KubeletSettings): Promise<Kubelet
   };
 }
 
-/** Reads the token. Throws with a message that continues a sentence starting with the file's name. */
+/** Reads the token. Throws ScrapeError, which names the file. */
 export async function readToken(file: string): Promise<string> {
   const token = (await readBounded(file, MAX_TOKEN_BYTES)).trim();
-  if (token === '') throw new Error('is empty');
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error('does not contain a token');
+  if (token === '') throw unusable(file, 'is empty');
+  if (!/^[\x21-\x7e]+$/.test(token)) throw unusable(file, 'does not contain a token');
   return token;
 }
 
 /**
  * Reads the certificates of all files that exist, as PEM; does not parse `known` ones again. A file on the node may appear and disappear
- * with its kubelet. Throws with a message that names the file.
+ * with its kubelet. Throws ScrapeError, which names the file.
  */
 export async function readCas(files: readonly string[], known: string | null = null): Promise<string> {
   const found = (await Promise.all(files.map(readCa))).filter(({ pem }) => pem !== undefined);
@@ -85,41 +86,38 @@ async function readCa(file: string): Promise<{ readonly file: string; readonly p
   try {
     return { file, pem: await readBounded(file, MAX_CA_BYTES) };
   } catch (error) {
-    if (isMissing(error)) return { file, pem: undefined };
-    throw new Error(`${file} ${messageOf(error)}`, { cause: error });
+    if (error instanceof ScrapeError && codeOf(error.cause) === 'ENOENT') return { file, pem: undefined };
+    throw error;
   }
 }
 
-const isMissing = (error: unknown): boolean =>
-  error instanceof Error && Reflect.get(Object(error.cause), 'code') === 'ENOENT';
-
 function checkCa(file: string, pem: string): void {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) throw new Error(`${file} contains no PEM certificate`);
+  if (blocks.length === 0) throw unusable(file, 'contains no PEM certificate');
   try {
     for (const block of blocks) new X509Certificate(block);
     createSecureContext({ ca: pem });
   } catch (error) {
-    throw new Error(`${file} contains a certificate that cannot be parsed (${messageOf(error)})`, {
-      cause: error,
-    });
+    throw unusable(file, `contains a certificate that cannot be parsed (${messageOf(error)})`, error);
   }
 }
 
 async function readBounded(file: string, max: number): Promise<string> {
-  const { size } = await stat(file).then((found) => {
-    if (!found.isFile()) throw new Error('is not a file');
-    return found;
-  }, cannotBeRead);
-  if (size > max) throw new Error(`is larger than ${max} bytes`);
-  return readFile(file, 'utf8').catch(cannotBeRead);
+  try {
+    const found = await stat(file);
+    if (!found.isFile()) throw unusable(file, 'is not a file');
+    if (found.size > max) throw unusable(file, `is larger than ${max} bytes`);
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if (error instanceof ScrapeError) throw error;
+    throw unusable(file, `cannot be read (${String(codeOf(error) ?? messageOf(error))})`, error);
+  }
 }
 
-function cannotBeRead(error: unknown): never {
-  throw new Error(`cannot be read (${String(Reflect.get(Object(error), 'code') ?? messageOf(error))})`, {
-    cause: error,
-  });
-}
+const unusable = (file: string, problem: string, cause?: unknown): ScrapeError =>
+  new ScrapeError('Credentials', `${file} ${problem}`, { cause });
+
+const codeOf = (error: unknown): unknown => Reflect.get(Object(error), 'code');
 
 const named = (key: keyof KubeletSettings): string => `${flagOf(key)} (${variableOf(key)})`;
 
@@ -129,7 +127,7 @@ async function tokenErrors(file: string | undefined): Promise<string[]> {
     await readToken(file);
     return [];
   } catch (error) {
-    return [`${named('kubeletTokenFile')} names ${file}, which ${messageOf(error)}`];
+    return [`${named('kubeletTokenFile')} names a file that cannot be used: ${messageOf(error)}`];
   }
 }
 

@@ -1,10 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
+import { codePoint } from '../../../../test/support/codePoint.ts';
 import { mono } from '../../../protocol/units.ts';
 import { encodeFrame, type Frame, FrameReader } from './frames.ts';
 
 const at = fc.double({ min: 0, max: 1e15, noNaN: true }).map(mono);
-const text = fc.string({ unit: 'binary' });
+const text = fc.string({ unit: codePoint });
 const ns = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
 
 const anyFrame: fc.Arbitrary<Frame> = fc.oneof(

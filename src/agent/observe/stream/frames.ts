@@ -5,13 +5,12 @@
  *
  * Both ends are of one build, so a frame that cannot be decoded is a defect, not an input.
  */
+import { invariant } from '../../../platform/invariant.ts';
 import { type Micros, type Mono, millis, mono } from '../../../protocol/units.ts';
 
 /** The answer of Version on the reader's own connection, once before and once after subscribing. */
 const VERSION = 1;
-/** The stream call was made. */
 const OPENED = 2;
-/** One event, as received. */
 const EVENT = 3;
 /** One event whose payload had to be dropped because the parent did not read. */
 const DIGEST = 4;
@@ -74,7 +73,6 @@ function bodyOf(frame: Frame): [kind: number, body: Buffer] {
   }
 }
 
-/** Reassembles frames from the chunks of a pipe. */
 export class FrameReader {
   #chunks: Buffer[] = [];
   #size = 0;
@@ -95,7 +93,7 @@ export class FrameReader {
   #bytesNeeded(): number {
     if (this.#size < 4) return 4 + 1;
     const length = this.#joined().readUInt32BE(0);
-    if (length < HEADER - 4 || length > MAX_FRAME) throw new Error(`a frame of ${length} bytes`);
+    invariant(length >= HEADER - 4 && length <= MAX_FRAME, `a frame of ${length} bytes`);
     return 4 + length;
   }
 
@@ -122,7 +120,8 @@ function decodeFrame(bytes: Buffer): Frame {
   const kind = bytes.readUInt8(4);
   if (kind === EVENT) return { is: 'event', at, bytes: body };
   if (kind === DRAINED) return { is: 'drained', at };
-  const fields: unknown[] = JSON.parse(body.toString('utf8'));
+  const fields: unknown = JSON.parse(body.toString('utf8'));
+  invariant(Array.isArray(fields), `a frame of kind ${kind} without a list`);
   const text = (i: number): string => String(fields[i]);
   switch (kind) {
     case VERSION:
@@ -136,7 +135,7 @@ function decodeFrame(bytes: Buffer): Frame {
     case OVERFLOW:
       return { is: 'overflow', at, events: Number(fields[0]) };
     default:
-      throw new Error(`a frame of kind ${kind}`);
+      invariant(false, `a frame of kind ${kind}`);
   }
 }
 

@@ -18,6 +18,7 @@ import { type ServiceError, status } from '@grpc/grpc-js';
 import { CriClient, CriError, codeOf, statusName } from '../../../cri/client.ts';
 import { readEvent } from '../../../cri/items.ts';
 import { monoNow, wallNow } from '../../../platform/clock.ts';
+import { invariant } from '../../../platform/invariant.ts';
 import { cleanText } from '../../../protocol/text.ts';
 import { encodeFrame, type Frame, HEARTBEAT } from './frames.ts';
 
@@ -133,5 +134,5 @@ function tryReadEvent(bytes: Buffer): { id: string; type: number; createdNs: big
 }
 
 const socket = process.argv[2];
-if (socket === undefined) throw new Error('usage: reader <socket>');
+invariant(socket !== undefined, 'a reader without a socket');
 await new Reader(socket).start();

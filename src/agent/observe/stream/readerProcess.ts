@@ -31,7 +31,6 @@ export interface ReaderProcess {
   subscribe(): void;
   /** Ends it at once; `ended` still follows. */
   kill(): void;
-  /** When it last sent anything. */
   lastHeartbeat(): Mono;
   readonly pid: number;
 }
@@ -45,7 +44,6 @@ export interface ReaderEvents {
 /** Starts a reader for the socket at an absolute path. */
 export type StartReader = (socket: string, events: ReaderEvents) => ReaderProcess;
 
-/** Starts one as a process. */
 export function startReaderProcess(
   socket: string,
   events: ReaderEvents,

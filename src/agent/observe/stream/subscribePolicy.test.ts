@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { profileOf } from '../../../cri/profiles.ts';
 import { millis, mono, shift, wall } from '../../../protocol/units.ts';
+import { parse } from '../../../protocol/validation.ts';
 import type { GateStatus } from '../kubelet/gate.ts';
 import {
   decide,
@@ -8,6 +9,7 @@ import {
   mustWaitForKubelet,
   NO_PACE_STORE,
   type SavedPace,
+  SavedPaceSchema,
   SubscriptionPace,
 } from './subscribePolicy.ts';
 
@@ -111,7 +113,10 @@ describe('the pace of subscribing', () => {
     const saved: SavedPace[] = [];
     const memory = {
       ...NO_PACE_STORE,
-      load: async () => kept,
+      load: async () => {
+        const read = parse(SavedPaceSchema, kept);
+        return read.ok ? read.value : null;
+      },
       save: (what: SavedPace) => void saved.push(what),
     };
     return { pace: new SubscriptionPace(memory, () => random), saved };

@@ -11,10 +11,12 @@
  * end may crash the runtime. The pace outlives the process.
  */
 
+import * as v from 'valibot';
 import type { RuntimeProfile } from '../../../cri/profiles.ts';
 import { doubled } from '../../../platform/backoff.ts';
 import { type Micros, millis, type Wall, wall } from '../../../protocol/units.ts';
 import type { GateStatus } from '../kubelet/gate.ts';
+import type { SavedFile } from '../savedFile.ts';
 
 export type SubscribeSetting = 'auto' | 'always' | 'never';
 
@@ -103,22 +105,18 @@ const MIN_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
 const MAX_ATTEMPTS = 1_000;
 
-/** The pace as it outlives the process. */
-export interface SavedPace {
-  /** Subscriptions in a row that did not last. */
-  readonly attempts: number;
-  /** When the last subscription was made, by the wall clock; null if none was. */
-  readonly subscribed: Wall | null;
-}
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
-/** No method may throw because of a damaged file. */
-export interface PaceStore {
-  load(): Promise<unknown>;
-  /** In the background; the last save wins. */
-  save(pace: SavedPace): void;
-  /** Resolves when everything saved so far is written. */
-  saved(): Promise<void>;
-}
+/** The pace as it outlives the process: an agent that crashes again and again must not subscribe again and again. */
+export const SavedPaceSchema = v.object({
+  /** Subscriptions in a row that did not last. */
+  attempts: v.fallback(v.pipe(count, v.toMaxValue(MAX_ATTEMPTS)), 0),
+  /** When the last subscription was made, by the wall clock; null if none was. */
+  subscribed: v.fallback(v.nullable(v.pipe(count, v.transform<number, Wall>(wall))), null),
+});
+export type SavedPace = Readonly<v.InferOutput<typeof SavedPaceSchema>>;
+
+export type PaceStore = Pick<SavedFile<typeof SavedPaceSchema>, 'load' | 'save' | 'saved'>;
 
 export const NO_PACE_STORE: PaceStore = {
   load: async () => null,
@@ -126,7 +124,6 @@ export const NO_PACE_STORE: PaceStore = {
   saved: async () => undefined,
 };
 
-/** Decides how soon to subscribe again. */
 export class SubscriptionPace {
   readonly #store: PaceStore;
   readonly #random: () => number;
@@ -140,7 +137,7 @@ export class SubscriptionPace {
 
   /** Loads the pace of an earlier process. Returns how long to wait before the first subscription. */
   async load(now: Wall): Promise<Micros> {
-    const { attempts, subscribed } = parsePace(await this.#store.load());
+    const { attempts, subscribed } = (await this.#store.load()) ?? { attempts: 0, subscribed: null };
     this.#attempts = attempts;
     this.#subscribed = subscribed;
     if (attempts === 0 || subscribed === null) return millis(0);
@@ -160,7 +157,6 @@ export class SubscriptionPace {
     return this.#store.saved();
   }
 
-  /** A subscription lasted. */
   lasted(): void {
     this.#attempts = 0;
     this.#store.save({ attempts: 0, subscribed: this.#subscribed });
@@ -181,16 +177,3 @@ export class SubscriptionPace {
     return MIN_RETRY_MS + this.#random() * (max - MIN_RETRY_MS);
   }
 }
-
-/** Reads a saved pace; the file may contain anything. */
-function parsePace(input: unknown): SavedPace {
-  const field = (name: keyof SavedPace): unknown => Reflect.get(Object(input), name);
-  const attempts = field('attempts');
-  const subscribed = field('subscribed');
-  return {
-    attempts: isCount(attempts) ? Math.min(attempts, MAX_ATTEMPTS) : 0,
-    subscribed: isCount(subscribed) ? wall(subscribed) : null,
-  };
-}
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;

@@ -272,7 +272,6 @@ export class Subscription {
     });
   }
 
-  /** Checks the policy again and obeys it at once. */
   #review(): void {
     const profile = this.#profile;
     const known = this.#decision;

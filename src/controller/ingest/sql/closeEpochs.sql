@@ -34,7 +34,7 @@ UPDATE store.epoch e SET
   close_cause = CASE WHEN isempty(ended.missing) THEN 'released' ELSE 'store_lost' END
 FROM ended
 WHERE e.node_id = ended.node_id AND e.epoch = ended.epoch
-RETURNING e.epoch::text AS epoch,
+RETURNING e.epoch,
           (SELECT count(*)::int4 FROM hole h WHERE h.epoch = e.epoch) AS holes,
-          CASE WHEN (SELECT count(*) FROM hole) > $5::int4 THEN nullif(ended.missing, '{}')::text END AS surplus,
+          CASE WHEN (SELECT count(*) FROM hole) > $5::int4 THEN nullif(ended.missing, '{}') END AS surplus,
           (SELECT (extract(epoch FROM min(h.from_at)) * 1000000)::float8 FROM hole h WHERE h.epoch = e.epoch) AS "from"

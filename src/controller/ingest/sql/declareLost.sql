@@ -30,5 +30,5 @@ UPDATE store.epoch
 SET lost = epoch.lost + (SELECT range_agg(r) FROM hole)
 WHERE node_id = $1::int4 AND epoch = $2::uuid AND EXISTS (SELECT FROM hole)
 RETURNING (SELECT count(*)::int4 FROM hole) AS holes,
-          (SELECT range_agg(r)::text FROM hole HAVING count(*) > $9::int4) AS surplus,
+          (SELECT range_agg(r) FROM hole HAVING count(*) > $9::int4) AS surplus,
           (SELECT (extract(epoch FROM min(from_at)) * 1000000)::float8 FROM hole) AS "from"

@@ -11,4 +11,4 @@ WITH known AS (
   ON CONFLICT (cluster_id, name) DO UPDATE SET name = excluded.name
   RETURNING node_id
 )
-SELECT EXISTS (SELECT FROM known) OR EXISTS (SELECT FROM made) AS "isKnown"
+SELECT EXISTS (SELECT FROM known) OR EXISTS (SELECT FROM made) AS is_known

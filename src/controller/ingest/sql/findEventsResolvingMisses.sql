@@ -25,7 +25,7 @@ WITH later AS MATERIALIZED (
            PARTITION BY container_key, event_type ORDER BY at DESC, received_at NULLS FIRST ROWS UNBOUNDED PRECEDING) AS at
   FROM moment
 )
-SELECT u.finding_id::text AS finding_id, (extract(epoch FROM min(u.at)) * 1000000)::int8::text AS at
+SELECT u.finding_id, (extract(epoch FROM min(u.at)) * 1000000)::float8 AS at
 FROM resolved u
 WHERE u.finding_id IS NOT NULL AND u.at IS NOT NULL AND (
   SELECT true FROM store.finding_update r

@@ -31,7 +31,7 @@ WITH given AS (
     WHERE f.node_id = $1::int4 AND f.kind = 'missed' AND f.day >= date '1970-01-01' + $3::int4)
   LIMIT 10000
 )
-SELECT c.finding_id::text AS finding_id, (extract(epoch FROM c.at) * 1000000)::int8::text AS at
+SELECT c.finding_id, (extract(epoch FROM c.at) * 1000000)::float8 AS at
 FROM candidate c
 -- Not NOT EXISTS: that may compare every candidate with every resolution of the node.
 WHERE c.at IS NOT NULL AND (

@@ -16,7 +16,7 @@ WITH given AS (
   FOR UPDATE SKIP LOCKED
 )
 SELECT CASE WHEN own.epoch IS NOT NULL THEN 'locked' WHEN e.epoch IS NOT NULL THEN 'busy' ELSE 'unknown' END AS state,
-       set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10s', true)
+       set_config('lock_timeout', '2s', true) AS lock_timeout, set_config('statement_timeout', '10s', true) AS statement_timeout
 FROM given g
 LEFT JOIN store.node k ON k.cluster_id = $1::int2 AND k.name = g.name
 LEFT JOIN store.epoch e ON e.node_id = k.node_id AND e.epoch = g.epoch

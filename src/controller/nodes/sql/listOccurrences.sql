@@ -1,14 +1,13 @@
 -- What the Nodes of cluster $1 get an Event for: fallbacks, and misses without another one of the node in the day before, of the last $2 ms.
--- at: microseconds since 1970.
 WITH w AS (SELECT now() - $2 * interval '1 millisecond' AS since)
-SELECT n.name AS node, 'FellBack' AS what, m.reason AS detail, (extract(epoch FROM m.at) * 1000000)::int8::text AS at
+SELECT n.name AS node, false AS is_miss, m.reason AS detail, m.at
 FROM w
 JOIN store.mode_change m ON m.cluster_id = $1 AND m.day >= (w.since AT TIME ZONE 'UTC')::date AND m.at > w.since
 JOIN store.node n ON n.node_id = m.node_id
 WHERE m.to_mode IN ('Fallback', 'HintDisabled')
 UNION ALL
-SELECT n.name, 'Missed', concat_ws(' ', f.event_type, 'of', coalesce(nullif(f.pod_namespace || '/' || f.pod_name, ''), f.container_id)),
-       (extract(epoch FROM f.detected_at) * 1000000)::int8::text
+SELECT n.name, true, concat_ws(' ', f.event_type, 'of', coalesce(nullif(f.pod_namespace || '/' || f.pod_name, ''), f.container_id)),
+       f.detected_at
 FROM w
 JOIN store.finding f ON f.cluster_id = $1 AND f.kind = 'missed' AND f.day >= (w.since AT TIME ZONE 'UTC')::date AND f.detected_at > w.since
 JOIN store.node n ON n.node_id = f.node_id
@@ -17,4 +16,4 @@ WHERE NOT EXISTS (
   WHERE b.node_id = f.node_id AND b.kind = 'missed' AND b.day >= (f.detected_at AT TIME ZONE 'UTC')::date - 1
     AND (b.detected_at, b.seq) < (f.detected_at, f.seq) AND b.detected_at > f.detected_at - interval '1 day'
 )
-ORDER BY at;
+ORDER BY at

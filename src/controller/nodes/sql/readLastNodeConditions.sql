@@ -1,6 +1,5 @@
 -- The latest recorded condition of each node, by the time that is kept with the node: the history may be long. $1 cluster_id
-SELECT n.name, k.status, k.reason, k.message, (extract(epoch FROM k.at) * 1000000)::int8::text AS at,
-       k.pleg_seen_ago_ms::float8 AS "seenAgoMs", k.threshold_ms::float8 AS "thresholdMs"
+SELECT n.name, (extract(epoch FROM k.at) * 1000000)::int8 AS at, k.status, k.reason, k.message, k.pleg_seen_ago_ms, k.threshold_ms
 FROM store.node n
 CROSS JOIN LATERAL (
   SELECT * FROM store.node_condition k

@@ -4,7 +4,7 @@
 --   3  only figures are old
 -- Of the last two kinds, three reports and one are always among them, so that none waits for ever.
 WITH due AS (
-  SELECT q.node_id, q.version::text AS version, n.name AS node, q.urgent, q.due_at,
+  SELECT q.node_id, q.version, n.name AS node, q.urgent, q.due_at,
          CASE WHEN r.written_at IS NULL THEN 2
               WHEN NOT q.urgent THEN 3
               WHEN r.mode <> s.mode OR r.stream_state <> s.stream_state THEN 1

@@ -1,4 +1,4 @@
--- Everything a report says, one row for each node of $1. Times in lists are text, as in the report. own.since: from here on, the evidence is of the
+-- Everything a report says, one row for each node of $1. own.since: from here on, the evidence is of the
 -- present machine of that name, by the clock of its first agent.
 WITH w AS (SELECT now() AS now, now() - interval '24 hours' AS day_ago, now() - interval '1 hour' AS hour_ago)
 SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
@@ -12,7 +12,7 @@ SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
        greatest(w.day_ago, least(n.first_seen, m.since)) AS observed_from, m.until AS observed_to,
        least(store.hist_quantile(m.hist, 0.5), m.max_us / 1000) AS p50_ms,
        least(store.hist_quantile(m.hist, 0.99), m.max_us / 1000) AS p99_ms,
-       m.errors AS relist_errors, s.kubelet_stream_errors::float8 AS kubelet_stream_errors,
+       m.errors AS relist_errors, s.kubelet_stream_errors,
        m.kubelet_relist_period_ms,
        f.total AS missed_total, f.last24h AS missed_last24h, f.resolved24h AS missed_resolved24h,
        f.last_at AS missed_last_at, f.oldest24h AS missed_oldest24h,

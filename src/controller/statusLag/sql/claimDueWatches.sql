@@ -9,7 +9,7 @@ WITH due AS (
 UPDATE store.status_lag_watch w SET due_at = now() + $3::int4 * interval '1 millisecond'
 FROM due WHERE w.node_id = due.node_id AND w.finding_id = due.finding_id
 RETURNING w.node_id, w.finding_id, w.event_type, w.container_id, w.pod_uid, w.pod_namespace, w.pod_name, w.container_name,
-          w.attempt::float8 AS attempt, w.reads, w.pod_matched, w.container_matched,
+          w.attempt, w.reads, w.pod_matched, w.container_matched,
           (extract(epoch FROM w.latest_at) * 1000000)::float8 AS latest,
           (extract(epoch FROM w.earliest_at) * 1000000)::float8 AS earliest,
           (extract(epoch FROM w.stale_read_at) * 1000000)::float8 AS stale_read,

@@ -24,4 +24,3 @@ CROSS JOIN LATERAL (VALUES
 ) AS v (what, value_ms, note)
 WHERE NOT e.sample AND (v.value_ms IS NOT NULL OR v.note IS NOT NULL)
 ON CONFLICT DO NOTHING
-RETURNING what

@@ -1,6 +1,6 @@
 -- The changes of the condition Ready of the node $1 from $2 to $3, and the one before them, the latest $4, these first. Where
 -- PLEG is a cause, with the message about it.
-SELECT to_char(r.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at, r.status, r.reason, r.causes, p.message
+SELECT r.at, r.status, r.reason, r.causes, p.message
 FROM (
   SELECT r.*, lead(r.at) OVER (ORDER BY r.at) AS next_at
   FROM store.ready_change r

@@ -1,5 +1,5 @@
 -- How many kubelets fell back on each day from $2 to $3, in the clusters $1, null for all. At most $4 rows.
-SELECT c.name AS cluster, to_char(m.at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(*)::int4 AS fallbacks,
+SELECT c.name AS cluster, (m.at AT TIME ZONE 'UTC')::date AS day, count(*)::int4 AS fallbacks,
        count(DISTINCT m.node_id)::int4 AS nodes
 FROM store.mode_change m
 JOIN store.cluster c ON c.cluster_id = m.cluster_id

@@ -13,12 +13,11 @@ WITH w AS (SELECT now() AS now, now() - interval '24 hours' AS day_ago), missed 
   GROUP BY f.node_id
 )
 SELECT p.cluster, p.node, l.pool, a.agent, p.mode, p.mode_reason AS "modeReason",
-       to_char(p.mode_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "modeSince",
-       p.stream_state AS "streamState", p.stream_reason AS "streamReason",
+       p.mode_since AS "modeSince", p.stream_state AS "streamState", p.stream_reason AS "streamReason",
        CASE WHEN s.share > 0 OR m.missed > 0 THEN coalesce(m.missed, 0) END AS "missed24h",
        s.share AS "completeness24h", c.reason AS "incompleteReason",
        p.runtime_name AS "runtimeName", p.runtime_version AS "runtimeVersion", p.kubelet_version AS "kubeletVersion",
-       p.agent_version AS "agentVersion", to_char(p.last_seen AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "lastSeen"
+       p.agent_version AS "agentVersion", p.last_seen AS "lastSeen"
 FROM w
 CROSS JOIN plegwatch.nodes p
 JOIN store.cluster k ON k.name = p.cluster

@@ -1,11 +1,12 @@
 -- The relists of the node $1 from $2 to $3, in slices of $4 seconds.
-SELECT to_char(s.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at, $4::int4 AS seconds, s.relists, s.errors,
+SELECT s.at, $4::int4 AS seconds, s.relists, s.errors,
        least(store.hist_quantile(s.hist, 0.5), s.max_ms) AS "p50Ms", least(store.hist_quantile(s.hist, 0.99), s.max_ms) AS "p99Ms",
        s.max_ms AS "maxMs", s.hist, s.kubelet_relists AS "kubeletRelists",
        store.hist_quantile(s.kubelet_hist, store.kubelet_hist_bounds(), 0.99) AS "kubeletP99Ms"
 FROM (
   SELECT date_bin($4 * interval '1 second', m.minute, '2000-01-01 00:00:00+00') AS at, sum(m.relists)::float8 AS relists,
-         sum(m.errors)::float8 AS errors, max(m.max_us) FILTER (WHERE m.relists > 0)::float8 / 1000 AS max_ms,
+         sum(m.errors)::float8 AS errors,
+         max(m.max_us) FILTER (WHERE m.relists > 0)::float8 / 1000 AS max_ms,
          store.hist_sum(m.hist::int4[]) AS hist, sum(m.kubelet_relists)::float8 AS kubelet_relists,
          store.hist_sum(m.kubelet_hist::int4[]) AS kubelet_hist
   FROM store.relist_minute m

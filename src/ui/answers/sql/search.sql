@@ -34,8 +34,7 @@ WITH asked AS (
     WHERE e.node_id = o.node_id AND e.container_key = o.container_key AND e.day = o.day
   ) s ON true
 )
-SELECT c.name AS cluster, n.name AS node, f.found, f.text,
-       to_char(max(f.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at
+SELECT c.name AS cluster, n.name AS node, f.found, f.text, max(f.at) AS at
 FROM found f JOIN store.node n ON n.node_id = f.node_id JOIN store.cluster c ON c.cluster_id = f.cluster_id
 WHERE $1::text[] IS NULL OR c.name = ANY ($1)
 GROUP BY f.rank, c.name, n.name, f.found, f.text

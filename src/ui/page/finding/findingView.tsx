@@ -5,8 +5,8 @@ import { useContext, useState } from 'preact/hooks';
 import type { EvidenceLine, EvidenceSection, FindingAnswer } from '../../api.ts';
 import { apiPath } from '../parts/client.ts';
 import { CopyButton } from '../parts/copyButton.tsx';
-import { Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
-import { SessionContext, usePolled } from '../parts/polling.ts';
+import { AnswerState, Heading } from '../parts/notices.tsx';
+import { AccessContext, usePolled } from '../parts/polling.ts';
 import { Trail } from '../parts/trail.tsx';
 import { type FindingPlace, fragmentOf } from '../place.ts';
 import { moment, msOf, visible } from '../text.ts';
@@ -15,16 +15,12 @@ import { ProofStrip } from './proofStrip.tsx';
 
 export function FindingView({ place }: { readonly place: FindingPlace }) {
   const { id, cluster, node } = place;
-  const { answer, problem } = usePolled<FindingAnswer>(apiPath('finding', { id, cluster, node }), null);
+  const polled = usePolled<FindingAnswer>(apiPath('finding', { id, cluster, node }), null);
+  const { answer, problem } = polled;
   return (
     <>
-      {problem !== undefined && (
-        <>
-          <Heading title="Finding" />
-          <ProblemNotice problem={problem} isStale={answer !== undefined} />
-        </>
-      )}
-      {answer === undefined && problem === undefined && <Loading what="the finding" />}
+      {problem !== undefined && <Heading title="Finding" />}
+      <AnswerState polled={polled} what="the finding" />
       {answer !== undefined && <Report finding={answer} />}
     </>
   );
@@ -40,13 +36,13 @@ function Report({ finding }: { readonly finding: FindingAnswer }) {
         {visible(cluster)} <span aria-hidden="true">/</span> <a href={timeline}>{visible(node)}</a>
       </Trail>
       <Heading title={finding.title}>
-        <p class="fresh">
+        <p class="soft">
           {finding.container === null ? '' : `of ${nameOf(finding.container)}, `}
           found at {moment(msOf(finding.detectedAt))} UTC
         </p>
       </Heading>
       <p class="lead">{visible(finding.meaning)}</p>
-      <p class="times">{visible(spaced(finding.times))}</p>
+      <p class="times soft">{visible(spaced(finding.times))}</p>
       <ProofStrip finding={finding} />
       <p>
         <a href={timeline}>See it on the timeline of {visible(node)}</a>
@@ -54,7 +50,7 @@ function Report({ finding }: { readonly finding: FindingAnswer }) {
       <Facts finding={finding} />
       <section class="lag">
         <h2>How far the pod’s published status was behind</h2>
-        <p class={finding.lagAnomalous === true ? 'is-missed' : undefined}>{visible(finding.statusLag)}</p>
+        <p class={finding.lagAnomalous === true ? 'is-bad' : undefined}>{visible(finding.statusLag)}</p>
       </section>
       {evidence.map((section) => (
         <Evidence key={section.title} section={section} />
@@ -115,7 +111,7 @@ function Evidence({ section: { title, lines } }: { readonly section: EvidenceSec
       <ol>
         {lines.map((line) => (
           <li key={`${line.at} ${line.fact}`}>
-            <span class="evidence-time">{timeOf(line)}</span>
+            <span class="evidence-time soft">{timeOf(line)}</span>
             <span class="evidence-fact">
               {visible(line.fact)}
               {line.record !== null && <code>{visible(line.record)}</code>}
@@ -138,7 +134,7 @@ const timeOf = ({ at, until }: EvidenceLine): string =>
 const spaced = (text: string): string => text.replaceAll(/(\d)T(\d\d:\d\d:\d\d[.\d]*)Z/g, '$1 $2');
 
 function Sharing({ finding }: { readonly finding: FindingAnswer }) {
-  const { isRecord } = useContext(SessionContext);
+  const { isRecord } = useContext(AccessContext);
   const [isNamed, setNamed] = useState(false);
   const { id, cluster, node, issue } = finding;
   const text = isNamed ? issue.withNames : issue.withoutNames;

@@ -1,11 +1,13 @@
 /*
  * The window of a finding as a drawing: the list before, the list after, the event that was due between them, and the verdict.
  */
+import { duration } from '../../../analysis/words.ts';
 import type { FindingAnswer } from '../../api.ts';
+import { Drawing } from '../drawing/drawing.tsx';
 import { figurePath } from '../drawing/figures.ts';
 import { TimeScale } from '../drawing/timeScale.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
-import { clock, duration, msOf, visible } from '../text.ts';
+import { clock, msOf, visible } from '../text.ts';
 
 const [TOP, MIDDLE] = [34, 62];
 /** Of the two times below: on a narrow page one is below the other. */
@@ -31,17 +33,10 @@ export function ProofStrip({ finding }: { readonly finding: FindingAnswer }) {
   const event = visible(eventType ?? finding.kind);
   const isNarrow = width < NARROW;
   const second = isNarrow ? SECOND : FIRST;
-  const height = second + APART;
   return (
     <div ref={ref} class="strip">
       {width > 0 && (
-        <svg
-          width={width}
-          height={height}
-          viewBox={`0 0 ${width} ${height}`}
-          role="img"
-          aria-label={inWords(finding, start, end)}
-        >
+        <Drawing width={width} height={second + APART} label={inWords(finding, start, end)}>
           <path class="axis-line" d={`M0 ${MIDDLE}H${width}`} />
           <rect
             class={`hole${state}`}
@@ -67,7 +62,7 @@ export function ProofStrip({ finding }: { readonly finding: FindingAnswer }) {
           <text class="tick" x={right} y={second} text-anchor={isNarrow ? 'end' : 'middle'}>
             happened by {clock(end)}
           </text>
-        </svg>
+        </Drawing>
       )}
     </div>
   );

@@ -2,7 +2,7 @@
  * Where the cells of a group are: in rows from left to right, as in a text. Thousands of cells are one path for each state, so a browser
  * has a dozen elements to lay out.
  */
-import type { Figure } from './cellStates.ts';
+import type { Figure } from '../colours.ts';
 
 export interface CellLayout {
   /** From the left edge of a cell to that of the next. */
@@ -59,47 +59,17 @@ export function squaresPath(layout: CellLayout, cells: readonly number[]): strin
     .join('');
 }
 
-/** Lines within a square from 0 to 1; each is a start and steps. */
-const FIGURES: Readonly<Record<Figure, readonly (readonly (readonly [number, number])[])[]>> = {
+/** Lines within a square from 0 to 1; each is where it starts, and then its steps: x, y, dx, dy, dx, dy, … */
+const FIGURES: Readonly<Record<Figure, readonly (readonly number[])[]>> = {
   none: [],
-  dot: [
-    [
-      [0.43, 0.43],
-      [0.14, 0],
-      [0, 0.14],
-      [-0.14, 0],
-      [0, -0.14],
-    ],
-  ],
-  bar: [
-    [
-      [0.28, 0.5],
-      [0.44, 0],
-    ],
-  ],
-  slash: [
-    [
-      [0.3, 0.7],
-      [0.4, -0.4],
-    ],
-  ],
+  dot: [[0.43, 0.43, 0.14, 0, 0, 0.14, -0.14, 0, 0, -0.14]],
+  bar: [[0.28, 0.5, 0.44, 0]],
+  slash: [[0.3, 0.7, 0.4, -0.4]],
   cross: [
-    [
-      [0.3, 0.3],
-      [0.4, 0.4],
-    ],
-    [
-      [0.3, 0.7],
-      [0.4, -0.4],
-    ],
+    [0.3, 0.3, 0.4, 0.4],
+    [0.3, 0.7, 0.4, -0.4],
   ],
-  down: [
-    [
-      [0.25, 0.38],
-      [0.25, 0.28],
-      [0.25, -0.28],
-    ],
-  ],
+  down: [[0.25, 0.38, 0.25, 0.28, 0.25, -0.28]],
   frame: [],
 };
 
@@ -108,14 +78,12 @@ export function figuresPath(layout: CellLayout, cells: readonly number[], figure
   const size = sizeOf(layout);
   const rounded = (n: number) => Math.round(n * 100) / 100;
   return cells
-    .map((at) => {
+    .flatMap((at) => {
       const corner = cornerOf(layout, at);
-      return FIGURES[figure]
-        .map(([start = [0, 0], ...steps]) => {
-          const begin = `M${rounded(corner.x + start[0] * size)} ${rounded(corner.y + start[1] * size)}`;
-          return begin + steps.map(([dx, dy]) => `l${rounded(dx * size)} ${rounded(dy * size)}`).join('');
-        })
-        .join('');
+      return FIGURES[figure].map(([x = 0, y = 0, ...steps]) => {
+        const start = `M${rounded(corner.x + x * size)} ${rounded(corner.y + y * size)}`;
+        return `${start}l${steps.map((step) => rounded(step * size)).join(' ')}`;
+      });
     })
     .join('');
 }

@@ -3,9 +3,10 @@
  */
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FleetNode } from '../../api.ts';
+import { isLossy, STATES, stateOf } from '../colours.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
-import type { Colouring } from '../place.ts';
-import { counted, visible } from '../text.ts';
+import { COLOURINGS, type Colouring } from '../place.ts';
+import { count, counted, share, visible } from '../text.ts';
 import {
   type CellLayout,
   type CellPlace,
@@ -20,9 +21,7 @@ import {
   sizeOf,
   squaresPath,
 } from './cellLayout.ts';
-import { isLossy, STATES, stateOf } from './cellStates.ts';
 import { keyOf, type NodeGroup } from './nodeGroups.ts';
-import { nodeInWords } from './nodeWords.ts';
 
 interface Props {
   readonly groups: readonly NodeGroup[];
@@ -62,7 +61,7 @@ export function FleetMap({ groups, cells, colouring, onOpen }: Props) {
   };
   return (
     <section class="map" aria-label="Map of the nodes">
-      <p class="readout" role="status">
+      <p class="readout soft" role="status">
         {node === undefined
           ? 'Point at a cell, or go through them with the arrow keys; Enter opens the node.'
           : nodeInWords(node, colouring)}
@@ -95,6 +94,33 @@ export function FleetMap({ groups, cells, colouring, onOpen }: Props) {
     </section>
   );
 }
+
+const AGENTS: Readonly<Record<string, string>> = {
+  AgentSilent: 'its agent is silent',
+  NeverSeen: 'it never had an agent',
+  NotReportedYet: 'its agent has not reported yet',
+};
+
+/** A node in one sentence, for the line above the map and for screen readers. */
+function nodeInWords(node: FleetNode, colouring: Colouring): string {
+  const name = visible(node.node);
+  if (node.agent !== 'Reporting') return `${name}: ${AGENTS[node.agent] ?? 'no agent reports'}`;
+  const facts = {
+    mode: `${visible(node.mode)}${node.modeReason ? ` (${visible(node.modeReason)})` : ''}`,
+    misses: missedInWords(node.missed24h),
+    completeness: completenessInWords(node.completeness24h),
+  };
+  const order = [colouring, ...COLOURINGS.filter((each) => each !== colouring)];
+  return `${name}: ${order.map((each) => facts[each]).join(', ')}`;
+}
+
+const missedInWords = (missed: number | null): string => {
+  if (missed === null) return 'misses not observable';
+  return missed === 0 ? 'no event missed in 24 hours' : `${count(missed)} missed in 24 hours`;
+};
+
+const completenessInWords = (part: number | null): string =>
+  part === null ? 'nothing watched' : `${share(part)} watched`;
 
 function placeOfKey(groups: readonly NodeGroup[], key: string | undefined): CellPlace | undefined {
   if (key === undefined) return undefined;

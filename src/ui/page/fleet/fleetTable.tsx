@@ -3,10 +3,9 @@
  */
 import { useMemo, useState } from 'preact/hooks';
 import type { FleetNode } from '../../api.ts';
-import type { Colouring } from '../place.ts';
-import { fragmentOf } from '../place.ts';
+import { isLossy, STATES, stateOf } from '../colours.ts';
+import { type Colouring, fragmentOf } from '../place.ts';
 import { ago, count, counted, moment, msOf, share, visible } from '../text.ts';
-import { isLossy, STATES, stateOf } from './cellStates.ts';
 import { Swatch } from './legend.tsx';
 import { keyOf } from './nodeGroups.ts';
 import { placeOfNode } from './nodeLink.ts';
@@ -64,15 +63,7 @@ export function FleetTable({ nodes, colouring, now }: Props) {
   );
 }
 
-function Row({
-  node,
-  colouring,
-  now,
-}: {
-  readonly node: FleetNode;
-  readonly colouring: Colouring;
-  readonly now: string;
-}) {
+function Row({ node, colouring, now }: Omit<Props, 'nodes'> & { readonly node: FleetNode }) {
   const { agent, mode, streamState, missed24h, completeness24h, lastSeen } = node;
   const isSilent = agent !== 'Reporting';
   return (
@@ -97,7 +88,7 @@ function Row({
       <td>{visible(node.kubeletVersion ?? '') || <span class="soft">unknown</span>}</td>
       <td>{visible(node.pool ?? '')}</td>
       <td>{visible(node.cluster)}</td>
-      <td class="nowrap" title={lastSeen === null ? '' : `${moment(msOf(lastSeen))} UTC`}>
+      <td title={lastSeen === null ? '' : `${moment(msOf(lastSeen))} UTC`}>
         {lastSeen === null ? <span class="soft">never</span> : ago(msOf(now) - msOf(lastSeen))}
       </td>
     </tr>

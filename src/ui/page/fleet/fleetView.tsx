@@ -3,13 +3,13 @@
  */
 import { useMemo } from 'preact/hooks';
 import type { FleetAnswer, FleetNode } from '../../api.ts';
+import { STATES, usualColouring } from '../colours.ts';
 import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
-import { EmptyNotice, Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
+import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import { COLOURINGS, type ColouredPlace, type FleetPlace, type Go, GROUPINGS } from '../place.ts';
+import { COLOURINGS, type ColouredPlace, type FleetPlace, GROUPINGS, type ViewProps } from '../place.ts';
 import { counted, moment, msOf } from '../text.ts';
-import { STATES, usualColouring } from './cellStates.ts';
 import { FleetMap } from './fleetMap.tsx';
 import { FleetTable } from './fleetTable.tsx';
 import { Legend } from './legend.tsx';
@@ -22,27 +22,22 @@ const POLL_MS = 10_000;
 const COLOUR_NAMES = { mode: 'PLEG mode', misses: 'missed events', completeness: 'completeness' };
 const GROUP_NAMES = { cluster: 'cluster', pool: 'pool', version: 'version' };
 
-interface Props {
-  readonly place: FleetPlace;
-  readonly go: Go;
-}
-
-export function FleetView({ place, go }: Props) {
-  const { answer, problem } = usePolled<FleetAnswer>(apiPath('fleet'), POLL_MS);
+export function FleetView({ place, go }: ViewProps<FleetPlace>) {
+  const polled = usePolled<FleetAnswer>(apiPath('fleet'), POLL_MS);
+  const { answer } = polled;
   return (
     <>
       <Heading title="Fleet">
-        {answer !== undefined && <p class="fresh">as of {moment(msOf(answer.now))} UTC</p>}
+        {answer !== undefined && <p class="soft">as of {moment(msOf(answer.now))} UTC</p>}
       </Heading>
-      {problem !== undefined && <ProblemNotice problem={problem} isStale={answer !== undefined} />}
-      {answer === undefined && problem === undefined && <Loading what="the nodes" />}
+      <AnswerState polled={polled} what="the nodes" />
       {answer?.empty && <EmptyNotice why={answer.empty} />}
       {answer !== undefined && answer.nodes.length > 0 && <Fleet answer={answer} place={place} go={go} />}
     </>
   );
 }
 
-function Fleet({ answer, place: asked, go }: Props & { readonly answer: FleetAnswer }) {
+function Fleet({ answer, place: asked, go }: ViewProps<FleetPlace> & { readonly answer: FleetAnswer }) {
   const { nodes } = answer;
   const place = useMemo(
     (): ColouredPlace => ({ ...asked, colour: asked.colour ?? usualColouring(nodes) }),
@@ -76,7 +71,7 @@ function Fleet({ answer, place: asked, go }: Props & { readonly answer: FleetAns
       </section>
       <Legend nodes={nodes} place={place} onState={(state) => change({ state, colour: place.colour })} />
       {answer.leftOut !== null && (
-        <p class="note">{counted(answer.leftOut, 'more node')} of this fleet are not shown.</p>
+        <p class="soft">{counted(answer.leftOut, 'more node')} of this fleet are not shown.</p>
       )}
       {chosen.length === 0 ? (
         <EmptyNotice why={whyNone(place)} />

@@ -2,10 +2,10 @@
  * What the cells mean, and how many there are of each; each entry narrows the fleet to its nodes.
  */
 import type { FleetNode } from '../../api.ts';
+import { type CellState, countStates, isLossy, STATES } from '../colours.ts';
 import type { ColouredPlace } from '../place.ts';
 import { count } from '../text.ts';
 import { cornersPath, figuresPath, squaresPath } from './cellLayout.ts';
-import { type CellState, countStates, isLossy, STATES } from './cellStates.ts';
 
 interface Props {
   readonly nodes: readonly FleetNode[];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { FleetNode } from '../../api.ts';
+import { countStates, isLossy, stateOf, usualColouring } from '../colours.ts';
 import { FLEET } from '../place.ts';
-import { countStates, isLossy, stateOf, usualColouring } from './cellStates.ts';
 import { chosenNodes, groupsOf } from './nodeGroups.ts';
 import { placeOfNode } from './nodeLink.ts';
 

@@ -2,8 +2,8 @@
  * The nodes of a fleet in groups, and in the order in which the arrow keys go through them.
  */
 import type { FleetNode } from '../../api.ts';
+import { stateOf } from '../colours.ts';
 import type { ColouredPlace, Grouping } from '../place.ts';
-import { stateOf } from './cellStates.ts';
 
 export interface NodeGroup {
   readonly name: string;

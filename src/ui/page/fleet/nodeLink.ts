@@ -2,9 +2,9 @@
  * The timeline to which a node of the fleet leads.
  */
 import type { FleetNode } from '../../api.ts';
+import { isLossy } from '../colours.ts';
 import { type Colouring, DEFAULT_PERIOD, type NodePlace } from '../place.ts';
 import { msOf } from '../text.ts';
-import { isLossy } from './cellStates.ts';
 
 /** What a node's misses and completeness are counted in. */
 const DAY = { last: 86_400 };

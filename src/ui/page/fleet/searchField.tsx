@@ -1,19 +1,20 @@
 /*
  * Finds a node by its name at once, and asks the server for pods, containers and findings.
  */
-import { useEffect, useState } from 'preact/hooks';
 import type { SearchAnswer, SearchHit } from '../../api.ts';
 import { apiPath } from '../parts/client.ts';
 import { usePolled } from '../parts/polling.ts';
-import { DEFAULT_PERIOD, type FleetPlace, fragmentOf, type Go, type Place } from '../place.ts';
+import { useSettled } from '../parts/settled.ts';
+import { DEFAULT_PERIOD, type FleetPlace, fragmentOf, type Place, type ViewProps } from '../place.ts';
 import { msOf, visible } from '../text.ts';
 
 const PAUSE_MS = 300;
 const MIN_LENGTH = 3;
 
-export function SearchField({ place, go }: { readonly place: FleetPlace; readonly go: Go }) {
+export function SearchField({ place, go }: ViewProps<FleetPlace>) {
   const text = place.search.trim();
-  const asked = useSettled(text.length >= MIN_LENGTH ? text : null);
+  const settled = useSettled(text, PAUSE_MS);
+  const asked = Math.min(text.length, settled.length) < MIN_LENGTH ? null : settled;
   const { answer } = usePolled<SearchAnswer>(asked === null ? null : apiPath('search', { q: asked }), null);
   const hits = asked === null ? undefined : answer?.hits.filter(({ found }) => found !== 'node');
   return (
@@ -47,16 +48,6 @@ export function SearchField({ place, go }: { readonly place: FleetPlace; readonl
       )}
     </div>
   );
-}
-
-/** What the reader typed, once the typing pauses. */
-function useSettled(text: string | null): string | null {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return text === null ? null : settled;
 }
 
 function placeOfHit({ cluster, node, found, text, at }: SearchHit): Place {

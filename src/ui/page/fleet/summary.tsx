@@ -2,14 +2,12 @@
  * The fleet in four figures. Each leads to the nodes that it counts.
  */
 import type { FleetNode } from '../../api.ts';
-import { type FleetPlace, fragmentOf, type Go } from '../place.ts';
-import { count } from '../text.ts';
-import { isLossy } from './cellStates.ts';
+import { isLossy } from '../colours.ts';
+import { type FleetPlace, fragmentOf, type ViewProps } from '../place.ts';
+import { count, counted } from '../text.ts';
 
-interface Props {
+interface Props extends ViewProps<FleetPlace> {
   readonly nodes: readonly FleetNode[];
-  readonly place: FleetPlace;
-  readonly go: Go;
 }
 
 interface Figure {
@@ -55,16 +53,21 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
   const unwatched = reporting.filter(({ missed24h }) => missed24h === null);
   const silent = nodes.length - reporting.length;
   const clusters = new Set(nodes.map(({ cluster }) => cluster)).size;
-  const on = (n: number) => `on ${count(n)} node${n === 1 ? '' : 's'}, in 24 hours`;
   return [
     {
       name: 'Nodes',
       value: nodes.length,
-      detail: `in ${count(clusters)} cluster${clusters === 1 ? '' : 's'}`,
+      detail: `in ${counted(clusters, 'cluster')}`,
       isBad: false,
       to: { colour: null },
     },
-    { name: 'Missed events', value: missed, detail: on(lossy.length), isBad: true, to: { colour: 'misses' } },
+    {
+      name: 'Missed events',
+      value: missed,
+      detail: `on ${counted(lossy.length, 'node')}, in 24 hours`,
+      isBad: true,
+      to: { colour: 'misses' },
+    },
     {
       name: 'In fallback',
       value: fallen.length,

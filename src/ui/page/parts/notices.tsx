@@ -1,20 +1,28 @@
 /*
  * What is shown where there is nothing to show, or not all of it.
  */
-import type { ComponentChildren } from 'preact';
+import type { RenderableProps } from 'preact';
 import { visible } from '../text.ts';
-import { isPassing, type Problem } from './client.ts';
+import { isPassing } from './client.ts';
+import type { Polled } from './polling.ts';
 
-/** What is wrong, and what to do; whether an older answer is still on the page, and whether waiting helps. */
-export function ProblemNotice({
-  problem,
-  isStale,
-}: {
-  readonly problem: Problem;
-  readonly isStale: boolean;
-}) {
+interface StateProps {
+  readonly polled: Polled<unknown>;
+  /** What is asked for. */
+  readonly what: string;
+}
+
+/** Nothing where an answer is there; else that it is read, or what is wrong, what to do, and whether waiting helps. */
+export function AnswerState({ polled: { answer, problem }, what }: StateProps) {
+  if (problem === undefined) {
+    return answer === undefined ? (
+      <p class="loading soft" role="status">
+        Reading {what} …
+      </p>
+    ) : null;
+  }
   const sentences = [
-    ...(isStale ? ['What you see below is the last answer.'] : []),
+    ...(answer === undefined ? [] : ['What you see below is the last answer.']),
     ...(isPassing(problem) ? ['The page goes on asking.'] : []),
   ];
   return (
@@ -37,21 +45,7 @@ export function EmptyNotice({ why }: { readonly why: string }) {
   );
 }
 
-export function Loading({ what }: { readonly what: string }) {
-  return (
-    <p class="loading" role="status">
-      Reading {what} …
-    </p>
-  );
-}
-
-export function Heading({
-  title,
-  children,
-}: {
-  readonly title: string;
-  readonly children?: ComponentChildren;
-}) {
+export function Heading({ title, children }: RenderableProps<{ readonly title: string }>) {
   return (
     <header class="heading">
       <h1>{visible(title)}</h1>

@@ -6,7 +6,8 @@ import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import { type AnswerSource, Client, isPassing, LATE, type Problem, ProblemError } from './client.ts';
 import { startPolling } from './pollTimer.ts';
 
-export interface Session {
+/** How this page gets at its answers. */
+export interface Access {
   readonly client: AnswerSource;
   /** Whether the answers are in the page itself: there is no server, no fleet and no present. */
   readonly isRecord: boolean;
@@ -15,7 +16,7 @@ export interface Session {
   readonly refused: (problem: Problem) => void;
 }
 
-export const SessionContext = createContext<Session>({
+export const AccessContext = createContext<Access>({
   client: new Client(),
   isRecord: false,
   number: 0,
@@ -42,7 +43,7 @@ export function usePolled<T>(
   everyMs: number | null,
   pathOf: (question: string) => string = (path) => path,
 ): Polled<T> {
-  const session = useContext(SessionContext);
+  const access = useContext(AccessContext);
   const [polled, setPolled] = useState<Polled<T>>({ answer: undefined, problem: undefined, at: 0 });
   const latestPathOf = useRef(pathOf);
   latestPathOf.current = pathOf;
@@ -50,20 +51,20 @@ export function usePolled<T>(
     if (question === null) return undefined;
     const ask = async (signal: AbortSignal) => {
       const late = setTimeout(() => setPolled((last) => ({ ...last, problem: LATE })), LATE_MS);
-      const next = await answerOf<T>(session, latestPathOf.current(question), signal);
+      const next = await answerOf<T>(access, latestPathOf.current(question), signal);
       clearTimeout(late);
       if (!signal.aborted)
         setPolled((last) => ({ ...last, ...next, at: next.answer === undefined ? last.at : Date.now() }));
       return waitAfter(next.problem, everyMs);
     };
     return startPolling({ ask, repeats: everyMs !== null, page: document });
-  }, [question, everyMs, session]);
+  }, [question, everyMs, access]);
   return polled;
 }
 
 /** Never throws. With a problem it has no answer, so that the last one stays. */
 async function answerOf<T>(
-  { client, refused }: Session,
+  { client, refused }: Access,
   path: string,
   signal: AbortSignal,
 ): Promise<Partial<Polled<T>> & Pick<Polled<T>, 'problem'>> {

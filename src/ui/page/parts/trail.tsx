@@ -4,12 +4,12 @@
 import type { ComponentChildren } from 'preact';
 import { useContext } from 'preact/hooks';
 import { FLEET, fragmentOf } from '../place.ts';
-import { SessionContext } from './polling.ts';
+import { AccessContext } from './polling.ts';
 
 export function Trail({ children }: { readonly children: ComponentChildren }) {
-  const { isRecord } = useContext(SessionContext);
+  const { isRecord } = useContext(AccessContext);
   return (
-    <p class="trail">
+    <p class="trail soft">
       {!isRecord && (
         <>
           <a href={fragmentOf(FLEET)}>Fleet</a> <span aria-hidden="true">/</span>{' '}

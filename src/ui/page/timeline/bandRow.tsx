@@ -1,25 +1,18 @@
 /*
  * A row of states, each with its name in it where that fits.
  */
-import type { TimeScale } from '../drawing/timeScale.ts';
 import { moment, visible } from '../text.ts';
 import type { Band } from './bands.ts';
-import type { RowPlace } from './rowLayout.ts';
+import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
-interface Props {
+interface Props extends RowProps {
   readonly name: string;
   readonly bands: readonly Band[];
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
   /** What to say if there is none. */
   readonly none?: string;
 }
 
-const TONES: Readonly<Record<string, string>> = {
-  ...{ Evented: 'good', EventedHint: 'calm', Generic: 'plain', Starting: 'warn', HintDisabled: 'poor' },
-  ...{ Fallback: 'bad', Ready: 'good', NotReady: 'bad' },
-};
 const CHARACTER = 7;
 
 export function BandRow({ name, bands, scale, row, none = 'not observed' }: Props) {
@@ -35,11 +28,11 @@ export function BandRow({ name, bands, scale, row, none = 'not observed' }: Prop
           {none}
         </text>
       )}
-      {shown.map(({ from, state, why, x, width }) => (
+      {shown.map(({ from, state, tone, why, x, width }) => (
         <g key={from}>
           <title>{`${visible(state)} since ${moment(from)} UTC${why === '' ? '' : `: ${visible(why)}`}`}</title>
           <rect
-            class={`band tone-${TONES[state] ?? 'none'}`}
+            class={`tone-${tone}`}
             x={x}
             y={row.top}
             width={Math.max(1, width - 1)}
@@ -47,7 +40,7 @@ export function BandRow({ name, bands, scale, row, none = 'not observed' }: Prop
             rx="3"
           />
           {width > state.length * CHARACTER + 14 && (
-            <text class={`band-name on-${TONES[state] ?? 'none'}`} x={x + 8} y={row.top + row.height / 2 + 4}>
+            <text class={`band-name on-${tone}`} x={x + 8} y={row.top + row.height / 2 + 4}>
               {visible(state)}
             </text>
           )}

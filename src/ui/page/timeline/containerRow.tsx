@@ -2,18 +2,15 @@
  * A container: windows of lists as brackets, events that were received as filled figures, and a missed event as a hole with an empty one.
  */
 import { figurePath } from '../drawing/figures.ts';
-import type { TimeScale } from '../drawing/timeScale.ts';
 import { fragmentOf } from '../place.ts';
 import { holeGroups, holeShape } from './holeShape.ts';
 import { type Hole, type MarkedContainer, nameOf } from './markedContainers.ts';
 import { eventInWords, missInWords, windowInWords } from './markWords.ts';
-import type { RowPlace } from './rowLayout.ts';
+import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
-interface Props {
+interface Props extends RowProps {
   readonly marked: MarkedContainer;
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
   readonly left: number;
 }
 
@@ -69,13 +66,7 @@ export function ContainerRow({ marked, scale, row, left }: Props) {
   );
 }
 
-interface HoleProps {
-  readonly hole: Hole;
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
-}
-
-function HoleMark({ hole, scale, row }: HoleProps) {
+function HoleMark({ hole, scale, row }: RowProps & { readonly hole: Hole }) {
   const shape = holeShape(hole, scale);
   if (shape === undefined) return null;
   const { finding, resolvedAt } = hole;

@@ -22,12 +22,10 @@ export function Crosshair({ scale, left, top, height }: Props) {
     if (!svg) return undefined;
     const onMove = (event: PointerEvent) => setX(event.clientX - svg.getBoundingClientRect().left);
     const onLeave = () => setX(undefined);
-    svg.addEventListener('pointermove', onMove);
-    svg.addEventListener('pointerleave', onLeave);
-    return () => {
-      svg.removeEventListener('pointermove', onMove);
-      svg.removeEventListener('pointerleave', onLeave);
-    };
+    const ending = new AbortController();
+    svg.addEventListener('pointermove', onMove, ending);
+    svg.addEventListener('pointerleave', onLeave, ending);
+    return () => ending.abort();
   }, []);
   const isShown = x !== undefined && x >= left;
   const ms = scale.moment(x ?? left);

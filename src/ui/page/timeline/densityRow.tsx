@@ -2,21 +2,18 @@
  * How many events were received, and where one is missing: the row that shows a whole day.
  */
 import type { ContainerEvent, Rows, TimelineFinding } from '../../api.ts';
-import type { TimeScale } from '../drawing/timeScale.ts';
 import { fragmentOf } from '../place.ts';
 import { count, msOf } from '../text.ts';
 import { densityOf } from './eventDensity.ts';
 import { holeShape } from './holeShape.ts';
 import { holeOf } from './markedContainers.ts';
 import { missInWords } from './markWords.ts';
-import type { RowPlace } from './rowLayout.ts';
+import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
-interface Props {
+interface Props extends RowProps {
   readonly events: Rows<ContainerEvent>;
   readonly findings: readonly TimelineFinding[];
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
   readonly right: number;
 }
 
@@ -47,7 +44,7 @@ export function DensityRow({ events, findings, scale, row, right }: Props) {
         width={Math.max(0, right - left)}
         height={row.height - HOLES}
       />
-      <path class="density" d={bars.join('')} />
+      <path class="tone-plain" d={bars.join('')} />
       {cut !== undefined && (
         <g>
           <rect class="cut" x={cut.x} y={row.top + HOLES} width={cut.width} height={row.height - HOLES} />

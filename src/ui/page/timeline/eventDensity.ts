@@ -3,12 +3,7 @@
  */
 import type { Range } from '../drawing/timeScale.ts';
 
-export interface Density {
-  readonly counts: readonly number[];
-  readonly most: number;
-}
-
-export function densityOf(moments: readonly number[], { from, to }: Range, slices: number): Density {
+export function densityOf(moments: readonly number[], { from, to }: Range, slices: number) {
   const counts = new Array<number>(slices).fill(0);
   for (const at of moments) {
     const slice = Math.floor(((at - from) / (to - from)) * slices);

@@ -34,7 +34,7 @@ export function FindingTable({ answer, range, onRange }: Props) {
         Findings in this period <span class="number">{count(findings.length)}</span>
       </h2>
       {findings.length === 0 ? (
-        <p class="note">{whyNone(answer)}</p>
+        <p class="soft">{whyNone(answer)}</p>
       ) : (
         <section class="scroll" aria-label="Findings of the period" tabIndex={0}>
           <table>
@@ -63,7 +63,7 @@ export function FindingTable({ answer, range, onRange }: Props) {
         </button>
       )}
       {answer.findings.cut !== null && (
-        <p class="note">
+        <p class="soft">
           There are more until {moment(msOf(answer.findings.cut.until))} UTC: zoom in to see them.
         </p>
       )}
@@ -71,22 +71,20 @@ export function FindingTable({ answer, range, onRange }: Props) {
   );
 }
 
-interface RowProps {
-  readonly finding: TimelineFinding;
-  readonly answer: TimelineAnswer;
-  readonly onRange: (range: Range) => void;
-}
-
-function FindingRow({ finding, answer, onRange }: RowProps) {
+function FindingRow({
+  finding,
+  answer,
+  onRange,
+}: Omit<Props, 'range'> & { readonly finding: TimelineFinding }) {
   const { id, kind, eventType, cause, at, resolvedAt } = finding;
   const container = finding.container === null ? undefined : answer.containers[finding.container];
   const place = { view: 'finding', id, cluster: answer.cluster, node: answer.node } as const;
   const isMissed = kind === 'missed' && resolvedAt === null;
   return (
     <tr>
-      <td class="figures nowrap">{moment(msOf(at))}</td>
+      <td>{moment(msOf(at))}</td>
       <th scope="row">
-        <a href={fragmentOf(place)} class={isMissed ? 'is-missed' : undefined}>
+        <a href={fragmentOf(place)} class={isMissed ? 'is-bad' : undefined}>
           {visible([kind, eventType].filter(Boolean).join(' '))}
         </a>
         {kind === 'missed' && resolvedAt !== null && <span class="soft"> came later</span>}

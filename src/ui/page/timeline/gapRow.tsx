@@ -1,27 +1,16 @@
 /*
  * What was not observed: nothing is claimed of these periods.
  */
+import { NOT_OBSERVED } from '../../../analysis/words.ts';
 import type { Gap } from '../../api.ts';
-import type { TimeScale } from '../drawing/timeScale.ts';
 import { moment, msOf, visible } from '../text.ts';
-import type { RowPlace } from './rowLayout.ts';
+import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
-interface Props {
+interface Props extends RowProps {
   readonly gaps: readonly Gap[];
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
 }
 
-const SCOPES: Readonly<Record<string, string>> = {
-  stream: 'no events observed',
-  list: 'no lists of containers',
-  agent: 'nothing observed: no agent',
-  kubelet: 'the kubelet’s metrics were not read',
-  spool: 'records lost on the node',
-  seq: 'records did not arrive',
-  findings: 'no verdict possible',
-};
 const CHARACTER = 6.4;
 
 export function GapRow({ gaps, scale, row }: Props) {
@@ -38,12 +27,12 @@ export function GapRow({ gaps, scale, row }: Props) {
         </text>
       )}
       {shown.map(({ gap, x, width }) => {
-        const what = SCOPES[gap.scope] ?? visible(gap.scope);
+        const what = NOT_OBSERVED[gap.scope] ?? visible(gap.scope);
         const end = gap.to === null ? 'until now' : `to ${moment(msOf(gap.to))}`;
         return (
           <g key={`${gap.scope} ${gap.from} ${gap.cause}`}>
             <title>{`${what}, from ${moment(msOf(gap.from))} ${end} UTC: ${visible(gap.cause)}`}</title>
-            <rect class="gap" x={x} y={row.top} width={Math.max(3, width)} height={row.height} rx="2" />
+            <rect class="tone-none" x={x} y={row.top} width={Math.max(3, width)} height={row.height} rx="2" />
             <path class="gap-hatch" d={hatch(x, row.top, Math.max(3, width), row.height)} />
             {width > what.length * CHARACTER + 20 && (
               <g>

@@ -13,8 +13,6 @@ export interface HoleShape {
   readonly width: number;
   /** Where the figure of the event stands that is not there. */
   readonly at: number;
-  /** Wider than its window, which is too short to be drawn as long as it was. */
-  readonly isWidened: boolean;
 }
 
 /** Undefined if the hole is outside the drawing. */
@@ -22,9 +20,9 @@ export function holeShape(hole: Hole, scale: TimeScale): HoleShape | undefined {
   const span = scale.span(hole.from, hole.to);
   if (span === undefined) return undefined;
   const at = Math.min(span.x + span.width, Math.max(span.x, scale.x(hole.at)));
-  if (span.width >= MIN_HOLE_WIDTH) return { ...span, at, isWidened: false };
+  if (span.width >= MIN_HOLE_WIDTH) return { ...span, at };
   const middle = span.x + span.width / 2;
-  return { x: middle - MIN_HOLE_WIDTH / 2, width: MIN_HOLE_WIDTH, at: middle, isWidened: true };
+  return { x: middle - MIN_HOLE_WIDTH / 2, width: MIN_HOLE_WIDTH, at: middle };
 }
 
 const [APART, FIGURE] = [6, 8];

@@ -15,11 +15,6 @@ export function durationScale(slices: readonly RelistSlice[]): LogScale {
 
 const DARKNESSES = 4;
 
-export interface HeatPath {
-  readonly darkness: number;
-  readonly path: string;
-}
-
 /** A path for each darkness, the lightest first, in a row of this height. `bounds`: the upper ones of the classes. */
 export function heatPaths(
   slices: readonly RelistSlice[],
@@ -27,7 +22,7 @@ export function heatPaths(
   scale: TimeScale,
   durations: LogScale,
   height: number,
-): HeatPath[] {
+) {
   const paths = Array.from({ length: DARKNESSES }, () => '');
   for (const slice of slices) {
     const span = spanOf(slice, scale);

@@ -1,18 +1,15 @@
 /*
  * How long relists took: each minute's distribution as a column, the agent's 99th percentile as a line, the kubelet's own as a dashed one.
  */
+import { duration } from '../../../analysis/words.ts';
 import type { RelistSlice } from '../../api.ts';
-import type { TimeScale } from '../drawing/timeScale.ts';
-import { duration } from '../text.ts';
 import { durationScale, figureLine, heatPaths } from './latencyHeat.ts';
-import type { RowPlace } from './rowLayout.ts';
+import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
-interface Props {
+interface Props extends RowProps {
   readonly slices: readonly RelistSlice[];
   readonly bounds: readonly number[];
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
   readonly right: number;
 }
 
@@ -47,12 +44,12 @@ export function LatencyRow({ slices, bounds, scale, row, right }: Props) {
           );
         })}
         {heatPaths(slices, bounds, scale, durations, height).map(({ darkness, path }) => (
-          <path key={darkness} class={`heat heat-${darkness}`} d={path} />
+          <path key={darkness} class={`tone-good heat-${darkness}`} d={path} />
         ))}
         <path class="line-kubelet" d={line((slice) => slice.kubeletP99Ms)} />
         <path class="line-agent" d={line((slice) => slice.p99Ms)} />
         <path
-          class="failed"
+          class="tone-bad"
           d={failed.map(({ at }) => `M${Math.round(scale.x(Date.parse(at)))} ${height}l4 -7h-8z`).join('')}
         />
         {slices.length === 0 && (

@@ -1,8 +1,9 @@
 /*
  * What the titles of a container's marks say.
  */
+import { duration } from '../../../analysis/words.ts';
 import type { TimelineFinding } from '../../api.ts';
-import { clock, duration, moment, msOf, visible } from '../text.ts';
+import { clock, moment, msOf, visible } from '../text.ts';
 import type { EventMark, WindowMark } from './markedContainers.ts';
 
 export function missInWords({ eventType, from, to, resolvedAt, cause }: TimelineFinding): string {

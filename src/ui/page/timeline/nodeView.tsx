@@ -5,10 +5,11 @@ import { useEffect, useState } from 'preact/hooks';
 import type { TimelineAnswer } from '../../api.ts';
 import { MIN_SPAN_MS, type Range, widened } from '../drawing/timeScale.ts';
 import { apiPath } from '../parts/client.ts';
-import { EmptyNotice, Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
+import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
+import { useSettled } from '../parts/settled.ts';
 import { Trail } from '../parts/trail.tsx';
-import type { Go, NodePlace } from '../place.ts';
+import type { NodePlace, ViewProps } from '../place.ts';
 import { ago, moment, msOf, visible } from '../text.ts';
 import { FindingTable } from './findingTable.tsx';
 import { PeriodBar } from './periodBar.tsx';
@@ -20,14 +21,10 @@ const MARGIN = 0.25;
 const PAUSE_MS = 250;
 const MIN_LIVE_MS = 60_000;
 
-interface Props {
-  readonly place: NodePlace;
-  readonly go: Go;
-}
-
-export function NodeView({ place, go }: Props) {
+export function NodeView({ place, go }: ViewProps<NodePlace>) {
   const { cluster, node } = place;
-  const { answer, problem } = useTimeline(place);
+  const polled = useTimeline(place);
+  const { answer } = polled;
   const range = shownRange(place, answer);
   const setRange = (next: Range) => {
     const [from, to] = [Math.round(next.from), Math.round(next.to)];
@@ -36,9 +33,8 @@ export function NodeView({ place, go }: Props) {
   return (
     <>
       <Trail>{visible(cluster)}</Trail>
-      <Heading title={node}>{answer !== undefined && <p class="fresh">{seenInWords(answer)}</p>}</Heading>
-      {problem !== undefined && <ProblemNotice problem={problem} isStale={answer !== undefined} />}
-      {answer === undefined && problem === undefined && <Loading what="the timeline" />}
+      <Heading title={node}>{answer !== undefined && <p class="soft">{seenInWords(answer)}</p>}</Heading>
+      <AnswerState polled={polled} what="the timeline" />
       {answer !== undefined && (
         <>
           <PeriodBar place={place} go={go} range={range} onRange={setRange} />
@@ -54,7 +50,7 @@ export function NodeView({ place, go }: Props) {
 /** What the server knows of the period, and a little more on both sides. */
 function useTimeline({ cluster, node, period }: NodePlace) {
   const [ahead, setAhead] = useState(0);
-  const settled = useSettled(JSON.stringify(period));
+  const settled = useSettled(JSON.stringify(period), PAUSE_MS);
   const isLive = 'last' in period;
   const polled = usePolled<TimelineAnswer>(settled, isLive ? LIVE_MS : null, () => {
     const now = Date.now() + ahead;
@@ -77,16 +73,6 @@ function shownRange({ period }: NodePlace, answer: TimelineAnswer | undefined): 
   const now = msOf(answer.now);
   const known = answer.firstSeen === null ? now : now - msOf(answer.firstSeen);
   return { from: now - Math.min(period.last * 1000, Math.max(MIN_LIVE_MS, known * 1.03)), to: now };
-}
-
-/** A value once it stays: not each step of a zoom asks the server. */
-function useSettled<T>(value: T): T {
-  const [settled, setSettled] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return settled;
 }
 
 function seenInWords({ firstSeen, lastSeen, now }: TimelineAnswer): string {

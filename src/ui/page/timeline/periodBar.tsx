@@ -1,15 +1,15 @@
 /*
  * Which period is shown, and which containers: in figures and buttons, for whoever has no wheel.
  */
-import { useContext } from 'preact/hooks';
-import { moved, type Range, zoomed } from '../drawing/timeScale.ts';
-import { SessionContext } from '../parts/polling.ts';
-import type { Go, NodePlace } from '../place.ts';
-import { duration, moment } from '../text.ts';
 
-interface Props {
-  readonly place: NodePlace;
-  readonly go: Go;
+import { useContext } from 'preact/hooks';
+import { duration } from '../../../analysis/words.ts';
+import { moved, type Range, zoomed } from '../drawing/timeScale.ts';
+import { AccessContext } from '../parts/polling.ts';
+import type { NodePlace, ViewProps } from '../place.ts';
+import { moment } from '../text.ts';
+
+interface Props extends ViewProps<NodePlace> {
   readonly range: Range;
   readonly onRange: (range: Range) => void;
 }
@@ -23,7 +23,7 @@ const LIVE_PERIODS: readonly (readonly [seconds: number, name: string])[] = [
 ];
 
 export function PeriodBar({ place, go, range, onRange }: Props) {
-  const { isRecord } = useContext(SessionContext);
+  const { isRecord } = useContext(AccessContext);
   const { period } = place;
   const span = range.to - range.from;
   const middle = range.from + span / 2;
@@ -37,7 +37,7 @@ export function PeriodBar({ place, go, range, onRange }: Props) {
       {!isRecord && <LivePeriods place={place} go={go} />}
       <fieldset class="choice">
         <legend>
-          <span class="figures">{periodInWords(range)}</span> ({duration(span)}
+          <span>{periodInWords(range)}</span> ({duration(span)}
           {'last' in period ? ', following' : ''})
         </legend>
         <div>
@@ -69,7 +69,7 @@ function periodInWords({ from, to }: Range): string {
   return `${start} – ${isOneDay ? end.slice(11) : end} UTC`;
 }
 
-function LivePeriods({ place, go }: Pick<Props, 'place' | 'go'>) {
+function LivePeriods({ place, go }: ViewProps<NodePlace>) {
   const { period } = place;
   return (
     <fieldset class="choice">
@@ -81,7 +81,6 @@ function LivePeriods({ place, go }: Pick<Props, 'place' | 'go'>) {
             <button
               key={last}
               type="button"
-              class="choice-button"
               aria-pressed={isChosen}
               onClick={() => go({ ...place, period: { last } })}
             >

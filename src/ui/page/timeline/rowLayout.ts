@@ -1,6 +1,7 @@
 /*
  * Where the rows of a timeline are. On a wide page their names stand left of them, on a narrow one above.
  */
+import type { TimeScale } from '../drawing/timeScale.ts';
 
 export interface RowSize {
   readonly key: string;
@@ -12,6 +13,12 @@ export interface RowPlace {
   readonly height: number;
   /** The baseline of the name. */
   readonly label: number;
+}
+
+/** What every row is drawn by. */
+export interface RowProps {
+  readonly scale: TimeScale;
+  readonly row: RowPlace;
 }
 
 export interface RowLayout {

@@ -2,15 +2,12 @@
  * The agent's subscriptions to the runtime's events: light until the first event came, which is when one is known to work.
  */
 import type { Session } from '../../api.ts';
-import type { TimeScale } from '../drawing/timeScale.ts';
 import { count, moment, msOf, visible } from '../text.ts';
-import type { RowPlace } from './rowLayout.ts';
+import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
-interface Props {
+interface Props extends RowProps {
   readonly sessions: readonly Session[];
-  readonly scale: TimeScale;
-  readonly row: RowPlace;
   readonly until: number;
 }
 
@@ -30,9 +27,9 @@ export function SessionRow({ sessions, scale, row, until }: Props) {
         return (
           <g key={openedAt}>
             <title>{inWords(session)}</title>
-            <rect class="session" x={span.x} y={middle - 6} width={span.width} height="12" rx="3" />
+            <rect class="session tone-good" x={span.x} y={middle - 6} width={span.width} height="12" rx="3" />
             {armed !== undefined && (
-              <rect class="session-armed" x={armed.x} y={middle - 6} width={armed.width} height="12" rx="3" />
+              <rect class="tone-good" x={armed.x} y={middle - 6} width={armed.width} height="12" rx="3" />
             )}
             {isEndShown && <path class="session-end" d={`M${right} ${row.top}v${row.height}`} />}
           </g>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Container, RelistSlice, TimelineAnswer, TimelineFinding } from '../../api.ts';
 import { TimeScale } from '../drawing/timeScale.ts';
-import { bandsOf } from './bands.ts';
+import { modeBands, readyBands } from './bands.ts';
 import { densityOf } from './eventDensity.ts';
 import { holeGroups, holeShape, labelPlace, MIN_HOLE_WIDTH } from './holeShape.ts';
 import { durationScale, figureLine, heatPaths } from './latencyHeat.ts';
@@ -51,14 +51,26 @@ const answer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
 });
 
 test('a state lasts until the next change, the last one until now, and the same state is one period', () => {
-  const changes = [
-    { at: 0, state: 'Evented', why: '' },
-    { at: 5, state: 'Evented', why: '' },
-    { at: 9, state: 'Fallback', why: 'StreamBroke' },
+  const change = (second: number, toMode: string, reason: string | null = null) => ({
+    ...{ at: at(second), notBefore: null, fromMode: 'Unknown', toMode, reason },
+  });
+  const modes = rows(change(0, 'Evented'), change(5, 'Evented'), change(9, 'Fallback', 'StreamBroke'));
+  expect(modeBands(answer({ modes }), NIGHT + 20_000)).toEqual([
+    { from: NIGHT, to: NIGHT + 9_000, state: 'Evented', tone: 'good', why: '' },
+    { from: NIGHT + 9_000, to: NIGHT + 20_000, state: 'Fallback', tone: 'bad', why: 'StreamBroke' },
+  ]);
+});
+
+test('a mode of a later version, and a Ready condition that is unknown, have the tone of what nobody observed', () => {
+  const modes = rows({ at: at(0), notBefore: null, fromMode: 'Generic', toMode: 'Newer', reason: null });
+  const unready = { at: at(0), status: 'Unknown', reason: 'NodeStatusUnknown', causes: [], message: null };
+  const bands = [
+    ...modeBands(answer({ modes }), NIGHT),
+    ...readyBands(answer({ conditions: rows(unready) }), NIGHT),
   ];
-  expect(bandsOf(changes, 20)).toEqual([
-    { from: 0, to: 9, state: 'Evented', why: '' },
-    { from: 9, to: 20, state: 'Fallback', why: 'StreamBroke' },
+  expect(bands.map(({ state, tone }) => [state, tone])).toEqual([
+    ['Newer', 'none'],
+    ['Ready unknown', 'none'],
   ]);
 });
 
@@ -101,18 +113,18 @@ test('only a missed event is a hole; other findings are none', () => {
 test('a hole is as long as the window, and its event stands at the time of the runtime where that is known', () => {
   const scale = new TimeScale({ from: NIGHT, to: NIGHT + 10_000 }, 0, 1000);
   const shape = holeShape(holeOf(missed(0, 2, { occurredAt: at(3) })), scale);
-  expect(shape).toEqual({ x: 200, width: 500, at: 300, isWidened: false });
+  expect(shape).toEqual({ x: 200, width: 500, at: 300 });
   expect(holeShape(holeOf(missed(0, 2)), scale)).toMatchObject({ at: 450 });
 });
 
-test('a hole stays visible however far one zooms out, and says that it is wider than its window', () => {
+test('a hole stays visible around its window however far one zooms out', () => {
   const shape = holeShape(holeOf(missed(0, 1800)), new TimeScale(hour, 0, 300));
-  expect(shape).toMatchObject({ width: MIN_HOLE_WIDTH, isWidened: true });
+  expect(shape).toEqual({ x: 150.5 - MIN_HOLE_WIDTH / 2, width: MIN_HOLE_WIDTH, at: 150.5 });
   expect(holeShape(holeOf(missed(0, 9999)), new TimeScale(hour, 0, 300))).toBeUndefined();
 });
 
 test('the words beside a hole cover no event of the row, and stay within the drawing', () => {
-  const shape = { x: 100, width: 16, at: 108, isWidened: true };
+  const shape = { x: 100, width: 16, at: 108 };
   expect(labelPlace(shape, [50, 400], 90, 600)).toEqual({ x: 122, anchor: 'start' });
   expect(labelPlace(shape, [150, 130], 90, 600)).toEqual({ x: 164, anchor: 'start' });
   expect(labelPlace(shape, [150], 90, 200)).toEqual({ x: 94, anchor: 'end' });

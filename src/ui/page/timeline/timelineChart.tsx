@@ -1,21 +1,21 @@
 /*
  * The rows of a node over one axis. The wheel zooms while the drawing has the focus or with Ctrl, dragging and the arrow keys move.
  */
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { TargetedMouseEvent, TargetedPointerEvent, TargetedWheelEvent } from 'preact';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import type { TimelineAnswer } from '../../api.ts';
 import { moved, type Range, TimeScale, zoomed } from '../drawing/timeScale.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
 import { counted, moment, msOf } from '../text.ts';
-import { Axis } from './axis.tsx';
 import { BandRow } from './bandRow.tsx';
+import { modeBands, readyBands } from './bands.ts';
 import { ContainerRow } from './containerRow.tsx';
 import { Crosshair } from './crosshair.tsx';
 import { DensityRow } from './densityRow.tsx';
 import { GapRow } from './gapRow.tsx';
 import { LatencyRow } from './latencyRow.tsx';
 import { markedContainers } from './markedContainers.ts';
-import { modeBands, readyBands } from './nodeBands.ts';
-import { AXIS, rowLayout } from './rowLayout.ts';
+import { AXIS, type RowLayout, rowLayout } from './rowLayout.ts';
 import { SessionRow } from './sessionRow.tsx';
 import { TimelineKey } from './timelineKey.tsx';
 
@@ -50,7 +50,7 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
     ]);
   }, [shown, width]);
   const scale = new TimeScale(range, layout.left, width - RIGHT);
-  const keys = useGestures(ref, range, scale, onRange);
+  const gestures = useGestures(range, scale, onRange);
   const row = (key: string) => layout.rows.get(key) ?? { top: 0, height: 0, label: 0 };
   const until = Math.min(msOf(answer.now), Math.max(range.to, msOf(answer.to)));
   return (
@@ -61,8 +61,8 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
         class="timeline"
         role="application"
         tabIndex={0}
-        onKeyDown={keys}
         aria-label={inWords(answer, range)}
+        {...gestures}
       >
         {width > 0 && (
           <svg
@@ -110,18 +110,45 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
         )}
       </div>
       {leftOut > 0 && (
-        <p class="note">
+        <p class="soft">
           <button type="button" class="small" onClick={() => setRoom(room + MORE_CONTAINERS)}>
             Show more
           </button>{' '}
           {counted(leftOut, 'more container')} changed in this period. Zoom in, or name a pod above.
         </p>
       )}
-      <p class="note hint">
+      <p class="soft hint">
         {shown.length === 0 && 'No container changed in this period. '}
         Click the drawing: then the wheel or + and − zoom, dragging or ← and → move.
       </p>
     </section>
+  );
+}
+
+interface AxisProps {
+  readonly scale: TimeScale;
+  readonly layout: RowLayout;
+  readonly width: number;
+}
+
+/** The axis, and a faint line through all rows at each of its ticks. */
+function Axis({ scale, layout, width }: AxisProps) {
+  const ticks = scale.ticks(width < 720 ? 76 : 104);
+  const lines = ticks.map(({ at }) => `M${Math.round(scale.x(at)) + 0.5} ${AXIS}V${layout.height}`).join('');
+  return (
+    <g>
+      <path class="tick-line" d={lines} />
+      <path class="axis-line" d={`M${layout.left} ${AXIS - 0.5}H${width}`} />
+      {ticks.map(({ at, label }) => {
+        const x = scale.x(at);
+        const anchor = x < layout.left + 20 ? 'start' : x > width - 30 ? 'end' : 'middle';
+        return (
+          <text key={at} class="tick" x={x} y={AXIS - 9} text-anchor={anchor}>
+            {label}
+          </text>
+        );
+      })}
+    </g>
   );
 }
 
@@ -132,64 +159,52 @@ function inWords({ node, findings, modes }: TimelineAnswer, range: Range): strin
   return `Timeline of ${node} ${period}: ${counted(missed, 'missed event')}, mode ${mode}. Plus and minus zoom, the arrow keys move. The table below has the findings.`;
 }
 
+interface Drag {
+  readonly x: number;
+  readonly range: Range;
+  readonly scale: TimeScale;
+  isMoving: boolean;
+}
+
 /** Wheel, drag and keys. */
-function useGestures(
-  ref: { readonly current: HTMLDivElement | null },
-  range: Range,
-  scale: TimeScale,
-  onRange: (range: Range) => void,
-) {
-  const now = useRef({ range, scale, onRange });
-  now.current = { range, scale, onRange };
-  useEffect(() => {
-    const element = ref.current;
-    if (element === null) return undefined;
-    const xOf = (event: MouseEvent) => event.clientX - element.getBoundingClientRect().left;
-    const onWheel = (event: WheelEvent) => {
-      const { range: shown, scale: drawn, onRange: set } = now.current;
-      if (!event.ctrlKey && document.activeElement !== element) return;
+function useGestures(range: Range, scale: TimeScale, onRange: (range: Range) => void) {
+  const drag = useRef<Drag | undefined>(undefined);
+  const xOf = ({ clientX, currentTarget }: TargetedMouseEvent<HTMLElement>) =>
+    clientX - currentTarget.getBoundingClientRect().left;
+  const onEnd = () => {
+    drag.current = undefined;
+  };
+  return {
+    onWheel: (event: TargetedWheelEvent<HTMLElement>) => {
+      if (!event.ctrlKey && document.activeElement !== event.currentTarget) return;
       event.preventDefault();
       const sideways = event.shiftKey ? event.deltaY : event.deltaX;
       if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
-        set(moved(shown, drawn.moment(sideways) - drawn.moment(0)));
-      } else set(zoomed(shown, 1.0015 ** event.deltaY, drawn.moment(xOf(event))));
-    };
-    let drag:
-      | { readonly x: number; readonly range: Range; readonly scale: TimeScale; isMoving: boolean }
-      | undefined;
-    const onDown = (event: PointerEvent) => {
-      if (event.button === 0 && event.isPrimary) drag = { x: xOf(event), ...now.current, isMoving: false };
-    };
-    const onMove = (event: PointerEvent) => {
-      if (drag === undefined) return;
-      const dx = xOf(event) - drag.x;
+        onRange(moved(range, scale.moment(sideways) - scale.moment(0)));
+      } else onRange(zoomed(range, 1.0015 ** event.deltaY, scale.moment(xOf(event))));
+    },
+    onPointerDown: (event: TargetedPointerEvent<HTMLElement>) => {
+      if (event.button === 0 && event.isPrimary)
+        drag.current = { x: xOf(event), range, scale, isMoving: false };
+    },
+    onPointerMove: (event: TargetedPointerEvent<HTMLElement>) => {
+      const from = drag.current;
+      if (from === undefined) return;
+      const dx = xOf(event) - from.x;
       // A click on a missed event is no drag.
-      if (!drag.isMoving && Math.abs(dx) < 4) return;
-      if (!drag.isMoving) element.setPointerCapture(event.pointerId);
-      drag.isMoving = true;
-      now.current.onRange(moved(drag.range, drag.scale.moment(0) - drag.scale.moment(dx)));
-    };
-    const onEnd = () => {
-      drag = undefined;
-    };
-    element.addEventListener('wheel', onWheel, { passive: false });
-    element.addEventListener('pointerdown', onDown);
-    element.addEventListener('pointermove', onMove);
-    element.addEventListener('pointerup', onEnd);
-    element.addEventListener('pointercancel', onEnd);
-    return () => {
-      element.removeEventListener('wheel', onWheel);
-      element.removeEventListener('pointerdown', onDown);
-      element.removeEventListener('pointermove', onMove);
-      element.removeEventListener('pointerup', onEnd);
-      element.removeEventListener('pointercancel', onEnd);
-    };
-  }, [ref]);
-  return (event: KeyboardEvent) => {
-    const next = rangeOfKey(event.key, range);
-    if (next === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    onRange(next);
+      if (!from.isMoving && Math.abs(dx) < 4) return;
+      if (!from.isMoving) event.currentTarget.setPointerCapture(event.pointerId);
+      from.isMoving = true;
+      onRange(moved(from.range, from.scale.moment(0) - from.scale.moment(dx)));
+    },
+    onPointerUp: onEnd,
+    onPointerCancel: onEnd,
+    onKeyDown: (event: KeyboardEvent) => {
+      const next = rangeOfKey(event.key, range);
+      if (next === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      onRange(next);
+    },
   };
 }
 

@@ -28,18 +28,14 @@ export function TimelineKey() {
         </svg>
         between two lists
       </li>
-      <li>
-        <svg width="20" height="10" aria-hidden="true">
-          <path class="line-agent" d="M0 5h20" />
-        </svg>
-        agent’s p99
-      </li>
-      <li>
-        <svg width="20" height="10" aria-hidden="true">
-          <path class="line-kubelet" d="M0 5h20" />
-        </svg>
-        kubelet’s p99
-      </li>
+      {['agent', 'kubelet'].map((whose) => (
+        <li key={whose}>
+          <svg width="20" height="10" aria-hidden="true">
+            <path class={`line-${whose}`} d="M0 5h20" />
+          </svg>
+          {whose}’s p99
+        </li>
+      ))}
     </ul>
   );
 }

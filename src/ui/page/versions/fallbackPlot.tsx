@@ -2,10 +2,10 @@
  * A column for each day on which a kubelet fell back.
  */
 import type { DayOfFallbacks } from '../../api.ts';
+import { Drawing } from '../drawing/drawing.tsx';
 import { dayOf } from '../drawing/timeScale.ts';
 import { count, counted } from '../text.ts';
 import { columnsOf } from './fallbackColumns.ts';
-import { PlotDrawing } from './plotFrame.tsx';
 
 interface Props {
   readonly days: readonly DayOfFallbacks[];
@@ -25,7 +25,7 @@ export function FallbackPlot({ days, from, to, width }: Props) {
   const every = Math.max(1, Math.ceil(60 / pitch));
   const height = TOP + PLOT + BOTTOM;
   return (
-    <PlotDrawing width={width} height={height} label={inWords(days)}>
+    <Drawing width={width} height={height} label={inWords(days)}>
       <path class="axis-line" d={`M0 ${TOP + PLOT + 0.5}H${width}`} />
       {columns.map(({ day, fallbacks, nodes }, n) => {
         const tall = (fallbacks / most) * PLOT;
@@ -37,7 +37,7 @@ export function FallbackPlot({ days, from, to, width }: Props) {
               <>
                 <title>{`${dayOf(day)}: ${counted(fallbacks, 'fallback')} on ${counted(nodes, 'node')}`}</title>
                 <rect
-                  class="bar tone-bad"
+                  class="tone-bad"
                   x={middle - wide / 2}
                   y={TOP + PLOT - tall}
                   width={wide}
@@ -45,7 +45,7 @@ export function FallbackPlot({ days, from, to, width }: Props) {
                   rx="2"
                 />
                 {pitch > 16 && (
-                  <text class="plot-value" x={middle} y={TOP + PLOT - tall - 5} text-anchor="middle">
+                  <text x={middle} y={TOP + PLOT - tall - 5} text-anchor="middle">
                     {count(fallbacks)}
                   </text>
                 )}
@@ -59,7 +59,7 @@ export function FallbackPlot({ days, from, to, width }: Props) {
           </g>
         );
       })}
-    </PlotDrawing>
+    </Drawing>
   );
 }
 

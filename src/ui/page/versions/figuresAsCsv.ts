@@ -5,44 +5,33 @@ import { csvLine } from '../../../platform/csv.ts';
 import type { DayOfFallbacks, MissRate, PoolReadiness } from '../../api.ts';
 
 export const missRatesCsv = (rates: readonly MissRate[]): string =>
-  tableOf(rates, {
-    cluster: (rate) => rate.cluster,
-    runtime_name: (rate) => rate.runtimeName,
-    runtime_version: (rate) => rate.runtimeVersion,
-    kubelet_version: (rate) => rate.kubeletVersion,
-    nodes: (rate) => rate.nodes,
-    decided: (rate) => rate.decided,
-    missed: (rate) => rate.missed,
-    per_million: (rate) => rate.perMillion,
-    low_per_million: (rate) => rate.lowPerMillion,
-    high_per_million: (rate) => rate.highPerMillion,
-  });
+  tableOf(rates, [
+    'cluster',
+    'runtimeName',
+    'runtimeVersion',
+    'kubeletVersion',
+    'nodes',
+    'decided',
+    'missed',
+    'perMillion',
+    'lowPerMillion',
+    'highPerMillion',
+  ]);
 
 export const readinessCsv = (pools: readonly PoolReadiness[]): string =>
-  tableOf(pools, {
-    cluster: (pool) => pool.cluster,
-    pool: (pool) => pool.pool,
-    safe: (pool) => pool.safe,
-    unsafe: (pool) => pool.unsafe,
-    unknown: (pool) => pool.unknown,
-    reasons: (pool) => pool.reasons.join('; '),
-  });
+  tableOf(
+    pools.map((pool) => ({ ...pool, reasons: pool.reasons.join('; ') })),
+    ['cluster', 'pool', 'safe', 'unsafe', 'unknown', 'reasons'],
+  );
 
 export const fallbacksCsv = (days: readonly DayOfFallbacks[]): string =>
-  tableOf(days, {
-    cluster: (day) => day.cluster,
-    day: (day) => day.day,
-    fallbacks: (day) => day.fallbacks,
-    nodes: (day) => day.nodes,
-  });
+  tableOf(days, ['cluster', 'day', 'fallbacks', 'nodes']);
 
-function tableOf<T>(
-  rows: readonly T[],
-  columns: Readonly<Record<string, (row: T) => string | number | null>>,
+/** The names of the columns are those of SQL. */
+function tableOf<K extends string>(
+  rows: readonly Readonly<Record<K, string | number | null>>[],
+  columns: readonly K[],
 ): string {
-  const values = Object.values(columns);
-  return [
-    csvLine(Object.keys(columns)),
-    ...rows.map((row) => csvLine(values.map((value) => value(row)))),
-  ].join('');
+  const names = columns.map((column) => column.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+  return [names, ...rows.map((row) => columns.map((column) => row[column]))].map(csvLine).join('');
 }

@@ -2,9 +2,9 @@
  * Each pair of versions as a dot with its interval, on a logarithmic scale that begins at one in a million.
  */
 import type { MissRate } from '../../api.ts';
+import { Drawing } from '../drawing/drawing.tsx';
 import { decadeAbove, logScale } from '../drawing/logScale.ts';
 import { count, counted, cutTo, visible } from '../text.ts';
-import { PlotDrawing } from './plotFrame.tsx';
 
 interface Props {
   readonly rates: readonly MissRate[];
@@ -28,7 +28,7 @@ export function MissRatePlot({ rates, width }: Props) {
   const height = rates.length * row + BOTTOM;
   const everyTick = (right - left) / (scale.ticks.length - 1) < TICK ? 2 : 1;
   return (
-    <PlotDrawing width={width} height={height} label={inWords(rates)}>
+    <Drawing width={width} height={height} label={inWords(rates)}>
       {scale.ticks.map((tick, n) => (
         <g key={tick}>
           <path class="tick-line" d={`M${x(tick)} 0V${height - BOTTOM + 4}`} />
@@ -74,19 +74,17 @@ export function MissRatePlot({ rates, width }: Props) {
           </g>
         );
       })}
-    </PlotDrawing>
+    </Drawing>
   );
 }
 
-function Interval({
-  rate,
-  x,
-  y,
-}: {
+interface IntervalProps {
   readonly rate: MissRate;
   readonly x: (value: number) => number;
   readonly y: number;
-}) {
+}
+
+function Interval({ rate, x, y }: IntervalProps) {
   const { perMillion, lowPerMillion, highPerMillion, missed } = rate;
   if (perMillion === null || lowPerMillion === null || highPerMillion === null) return null;
   const [low, high] = [x(lowPerMillion), x(highPerMillion)];
@@ -98,11 +96,7 @@ function Interval({
         class={`interval stroke-${tone}`}
         d={`M${low} ${y}H${high}M${low} ${y - 6}v12M${high} ${y - 6}v12`}
       />
-      {missed === 0 ? (
-        <circle class="dot-empty" cx={x(perMillion)} cy={y} r="5" />
-      ) : (
-        <circle class="dot-full" cx={x(perMillion)} cy={y} r="5" />
-      )}
+      <circle class={missed === 0 ? 'dot-empty' : 'tone-bad'} cx={x(perMillion)} cy={y} r="5" />
     </g>
   );
 }

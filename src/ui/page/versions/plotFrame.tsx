@@ -49,20 +49,3 @@ export function PlotFrame({ title, about, file, csv, empty, draw }: Props) {
     </figure>
   );
 }
-
-interface DrawingProps {
-  readonly width: number;
-  readonly height: number;
-  /** What it shows, for who does not see it. */
-  readonly label: string;
-  readonly children: ComponentChildren;
-}
-
-/** What a plot is drawn on, and what its SVG file has. */
-export function PlotDrawing({ width, height, label, children }: DrawingProps) {
-  return (
-    <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
-      {children}
-    </svg>
-  );
-}

@@ -2,8 +2,8 @@
  * Each pool as a bar of its nodes: safe, not safe, unknown. Each part has its word and number in it or beside it.
  */
 import type { PoolReadiness } from '../../api.ts';
+import { Drawing } from '../drawing/drawing.tsx';
 import { count, cutTo, visible } from '../text.ts';
-import { PlotDrawing } from './plotFrame.tsx';
 
 interface Props {
   readonly pools: readonly PoolReadiness[];
@@ -26,7 +26,7 @@ export function ReadinessPlot({ pools, width }: Props) {
   const tops = pools.map((_, n) => pools.slice(0, n).reduce((sum, pool) => sum + heightOf(pool), 0));
   const height = pools.reduce((sum, pool) => sum + heightOf(pool), 0);
   return (
-    <PlotDrawing width={width} height={height} label={pools.map(inWords).join('. ')}>
+    <Drawing width={width} height={height} label={pools.map(inWords).join('. ')}>
       {pools.map((pool, n) => {
         const top = tops[n] ?? 0;
         const lines = [countsOf(pool), ...pool.reasons.map(visible)];
@@ -46,7 +46,7 @@ export function ReadinessPlot({ pools, width }: Props) {
                 long > 0 && (
                   <g key={key}>
                     <rect
-                      class={`bar tone-${tone}`}
+                      class={`tone-${tone}`}
                       x={left}
                       y={top + NAME}
                       width={Math.max(1, long - 1.5)}
@@ -71,7 +71,7 @@ export function ReadinessPlot({ pools, width }: Props) {
           </g>
         );
       })}
-    </PlotDrawing>
+    </Drawing>
   );
 }
 

@@ -4,9 +4,9 @@
 import type { VersionsAnswer } from '../../api.ts';
 import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
-import { Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
+import { AnswerState, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import type { Go, VersionsPlace } from '../place.ts';
+import type { VersionsPlace, ViewProps } from '../place.ts';
 import { moment, msOf } from '../text.ts';
 import { FallbackPlot } from './fallbackPlot.tsx';
 import { fallbacksCsv, missRatesCsv, readinessCsv } from './figuresAsCsv.ts';
@@ -17,18 +17,19 @@ import { ReadinessPlot } from './readinessPlot.tsx';
 const PERIODS = ['1', '7', '30', '90'] as const;
 const NAMES = { '1': '1 day', '7': '7 days', '30': '30 days', '90': '90 days' };
 
-export function VersionsView({ place, go }: { readonly place: VersionsPlace; readonly go: Go }) {
-  const { answer, problem } = usePolled<VersionsAnswer>(`${place.days}`, null, (days) => {
+export function VersionsView({ place, go }: ViewProps<VersionsPlace>) {
+  const polled = usePolled<VersionsAnswer>(`${place.days}`, null, (days) => {
     const now = Date.now();
     const time = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
     return apiPath('versions', { from: time(now - Number(days) * 86_400_000), to: time(now) });
   });
+  const { answer } = polled;
   const value = PERIODS.find((days) => days === `${place.days}`) ?? '7';
   return (
     <>
       <Heading title="Versions">
         {answer !== undefined && (
-          <p class="fresh">
+          <p class="soft">
             {moment(msOf(answer.from)).slice(0, 16)} – {moment(msOf(answer.to)).slice(0, 16)} UTC
           </p>
         )}
@@ -43,8 +44,7 @@ export function VersionsView({ place, go }: { readonly place: VersionsPlace; rea
           onChoose={(days) => go({ ...place, days: Number(days) })}
         />
       </section>
-      {problem !== undefined && <ProblemNotice problem={problem} isStale={answer !== undefined} />}
-      {answer === undefined && problem === undefined && <Loading what="the figures" />}
+      <AnswerState polled={polled} what="the figures" />
       {answer !== undefined && <Plots answer={answer} />}
     </>
   );

@@ -1,0 +1,37 @@
+/*
+ * Words that the commands and the page say alike.
+ */
+
+const UNITS: readonly (readonly [seconds: number, unit: string])[] = [
+  [86_400, 'd'],
+  [3600, 'h'],
+  [60, 'min'],
+  [1, 's'],
+];
+
+/** At most two units, and none that is zero: `3 min 20 s`. */
+export function duration(ms: number): string {
+  if (ms > 0 && ms < 1) return `${Math.round(ms * 1000)} µs`;
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  let rest = Math.round(ms / 1000);
+  const first = UNITS.findIndex(([seconds]) => rest >= seconds);
+  return UNITS.slice(first, first + 2)
+    .flatMap(([seconds, unit]) => {
+      const whole = Math.floor(rest / seconds);
+      rest %= seconds;
+      return whole === 0 ? [] : `${whole} ${unit}`;
+    })
+    .join(' ');
+}
+
+/** What a gap means, by its scope. */
+export const NOT_OBSERVED: Readonly<Record<string, string>> = {
+  stream: 'no events observed',
+  list: 'no lists of containers',
+  agent: 'nothing observed: no agent',
+  kubelet: 'kubelet metrics were not read',
+  spool: 'records lost on the node',
+  seq: 'records did not arrive',
+  findings: 'no verdict possible',
+};

@@ -1,0 +1,44 @@
+/*
+ * The statements of this folder, with the rows that they return.
+ */
+import { bool, int8, text } from '../../store/schema/columns.ts';
+import { modeChange, node, nodeCondition, readyChange } from '../../store/schema/tables.ts';
+import { command, rowOf, statement } from '../../store/statement.ts';
+import insertNodeConditionSql from './sql/insertNodeCondition.sql';
+import insertNodeInfoSql from './sql/insertNodeInfo.sql';
+import insertReadyChangeSql from './sql/insertReadyChange.sql';
+import listOccurrencesSql from './sql/listOccurrences.sql';
+import readLastNodeConditionsSql from './sql/readLastNodeConditions.sql';
+import readLastReadyChangesSql from './sql/readLastReadyChanges.sql';
+
+export const insertNodeCondition = command(insertNodeConditionSql);
+export const insertReadyChange = command(insertReadyChangeSql);
+export const insertNodeInfo = command(insertNodeInfoSql);
+
+/** `at`: microseconds since 1970. */
+const LAST_CHANGE = { name: node.name, at: int8 };
+
+export const readLastNodeConditions = statement(
+  readLastNodeConditionsSql,
+  rowOf({
+    ...LAST_CHANGE,
+    status: nodeCondition.status,
+    reason: nodeCondition.reason,
+    message: nodeCondition.message,
+    pleg_seen_ago_ms: nodeCondition.pleg_seen_ago_ms,
+    threshold_ms: nodeCondition.threshold_ms,
+  }),
+);
+export const readLastReadyChanges = statement(
+  readLastReadyChangesSql,
+  rowOf({
+    ...LAST_CHANGE,
+    status: readyChange.status,
+    reason: readyChange.reason,
+    causes: readyChange.causes,
+  }),
+);
+export const listOccurrences = statement(
+  listOccurrencesSql,
+  rowOf({ node: node.name, is_miss: bool, detail: text, at: modeChange.at }),
+);

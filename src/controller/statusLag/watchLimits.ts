@@ -1,0 +1,47 @@
+/*
+ * The limits of watches: how many transitions are watched, for how long, and how often their pods are read.
+ */
+
+/** Overdue transitions, and samples of announced ones. */
+export const WATCH_KINDS = ['overdue', 'sample'] as const;
+
+export type WatchKind = (typeof WATCH_KINDS)[number];
+
+interface WatchLimits {
+  /** Of a cluster. */
+  readonly max: number;
+  readonly maxOfNode: number;
+  /** A pod is read for so long, unless its status shows the transition before. */
+  readonly watchedForMs: number;
+  readonly firstReadAfterMs: number;
+}
+
+export const WATCH_LIMITS: Readonly<Record<WatchKind, WatchLimits>> = {
+  overdue: {
+    // At 10 reads/s each of 2,000 pods is read every 200 s.
+    max: 2_000,
+    // A broken stream, or a forged node, does not use up the watches of other nodes.
+    maxOfNode: 200,
+    // Longer than the 300 s after which a kubelet relists that has lost its events.
+    watchedForMs: 15 * 60_000,
+    firstReadAfterMs: 0,
+  },
+  sample: {
+    max: 200,
+    maxOfNode: 200,
+    watchedForMs: 60_000,
+    // A kubelet needs time to publish a status.
+    firstReadAfterMs: 1_000,
+  },
+};
+
+/** A sample that waits longer for its read is dropped. */
+export const MAX_SAMPLE_DELAY_MS = 5_000;
+
+const FIRST_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 10_000;
+const WAIT_GROWTH = 1.25;
+
+/** How long until a pod is read again. */
+export const waitAfter = (staleReads: number): number =>
+  Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * WAIT_GROWTH ** staleReads);

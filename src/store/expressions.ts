@@ -1,0 +1,22 @@
+/*
+ * What typed queries say again and again, and the query builder has no word for.
+ */
+import { type SQL, sql } from 'drizzle-orm';
+import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import { fieldOf, type Source, type ValueOf } from './statement.ts';
+
+/** An expression whose values are read as those of `source` are. */
+export function typed<S extends Source>(source: S, expression: SQL): SQL<ValueOf<S>> {
+  return expression.mapWith(fieldOf(source).read);
+}
+
+/** The database's clock. */
+export const now: SQL = sql`now()`;
+
+/** Whether the column is one of these; undefined, which is no condition, for null. One parameter, however many there are. */
+export function oneOf(column: AnyPgColumn, values: readonly unknown[] | null): SQL | undefined {
+  return values === null ? undefined : sql`${column} = ANY (${sql.param(values)})`;
+}
+
+/** Sorted by the bytes, as every program sorts names: the collation of a database is its own. */
+export const bytewise = (column: AnyPgColumn): SQL => sql`${column} COLLATE "C"`;

@@ -1,0 +1,81 @@
+/*
+ * The statements of this folder, and those that several programs share, with the rows that they return.
+ */
+import { bool, int4, name, text } from './schema/columns.ts';
+import { cluster, node } from './schema/tables.ts';
+import addNodesSql from './sql/addNodes.sql';
+import bindClusterSql from './sql/bindCluster.sql';
+import changeSettingsSql from './sql/changeSettings.sql';
+import closeAbandonedSql from './sql/closeAbandoned.sql';
+import createMigrationTableSql from './sql/createMigrationTable.sql';
+import cutFutureTimesSql from './sql/cutFutureTimes.sql';
+import deleteExpiredSql from './sql/deleteExpired.sql';
+import deleteExpiredEpochsSql from './sql/deleteExpiredEpochs.sql';
+import deleteGoneNodesSql from './sql/deleteGoneNodes.sql';
+import enqueueReportsSql from './sql/enqueueReports.sql';
+import ensureClusterSql from './sql/ensureCluster.sql';
+import ensureNodeSql from './sql/ensureNode.sql';
+import findEpochSql from './sql/findEpoch.sql';
+import forgetEpochSql from './sql/forgetEpoch.sql';
+import forgetLossesSql from './sql/forgetLosses.sql';
+import listExpiredPartitionsSql from './sql/listExpiredPartitions.sql';
+import mayWriteClusterSql from './sql/mayWriteCluster.sql';
+import missingRightsSql from './sql/missingRights.sql';
+import relateNodeSql from './sql/relateNode.sql';
+import { command, present, rowOf, statement } from './statement.ts';
+
+export const addNodes = command(addNodesSql);
+export const bindCluster = statement(bindClusterSql, rowOf({ uid: present(cluster.uid) }));
+export const enqueueReports = command(enqueueReportsSql, 'enqueue_reports');
+export const ensureCluster = statement(ensureClusterSql, rowOf({ cluster_id: cluster.cluster_id }));
+export const ensureNode = command(ensureNodeSql);
+/** Of a table, and a day since 1970. */
+export const makePartition = command("SELECT store.make_partition($1::text, date '1970-01-01' + $2::int4)");
+
+/** The columns of a view of plegwatch in their order, which is that of all files of an export. */
+export const readColumns = statement(
+  `SELECT attname AS name FROM pg_attribute
+   WHERE attrelid = to_regclass('plegwatch.' || $1) AND attnum > 0 ORDER BY attnum`,
+  rowOf({ name }),
+);
+
+// Of doctor.
+export const serverVersion = statement('SHOW server_version', rowOf({ server_version: text }));
+export const missingRights = statement(missingRightsSql, rowOf({ role: name, missing: text }));
+export const mayWriteCluster = statement(mayWriteClusterSql, rowOf({ role: name, may: bool }));
+
+// Of migrate.
+export const hasMigrations = statement(
+  "SELECT to_regclass('store.migration') IS NOT NULL AS there",
+  rowOf({ there: bool }),
+);
+export const changeSettings = command(changeSettingsSql);
+export const createMigrationTable = command(createMigrationTableSql);
+
+// Of maintain.
+/** The advisory lock that keeps a second maintenance of the same database from running. */
+export const MAINTENANCE_LOCK = 5_143_873_212;
+/**
+ * Without a parameter: the portal of a statement with one lives as long as the transaction, and its snapshot would keep a partition from being
+ * detached.
+ */
+export const tryMaintenanceLock = statement(
+  `SELECT pg_try_advisory_xact_lock(${MAINTENANCE_LOCK}) AS got`,
+  rowOf({ got: bool }),
+);
+export const makePartitions = statement('SELECT store.make_partitions($1) AS made', rowOf({ made: int4 }));
+export const listExpiredPartitions = statement(
+  listExpiredPartitionsSql,
+  rowOf({ of_table: name, name, pending: bool, detached: bool }),
+);
+export const cutFutureTimes = command(cutFutureTimesSql);
+export const deleteExpired = command(deleteExpiredSql);
+export const deleteExpiredEpochs = command(deleteExpiredEpochsSql);
+export const deleteGoneNodes = command(deleteGoneNodesSql);
+export const closeAbandoned = command(closeAbandonedSql);
+
+// Of repair.
+export const findEpoch = statement(findEpochSql, rowOf({ node_id: node.node_id }));
+export const forgetEpoch = command(forgetEpochSql);
+export const forgetLosses = command(forgetLossesSql);
+export const relateNode = command(relateNodeSql);

@@ -1,0 +1,84 @@
+/*
+ * The statements of this folder, with the rows that they return: what src/ui/api.ts promises.
+ */
+import * as v from 'valibot';
+import * as types from '../../store/schema/columns.ts';
+import { cluster, nodeCondition, readyChange, reportCondition } from '../../store/schema/tables.ts';
+import { nodes } from '../../store/schema/views.ts';
+import { json, nullable, rowOf, statement } from '../../store/statement.ts';
+import readConditionsSql from './sql/readConditions.sql';
+import readFallbacksSql from './sql/readFallbacks.sql';
+import readFleetSql from './sql/readFleet.sql';
+import readMissRatesSql from './sql/readMissRates.sql';
+import readReadinessSql from './sql/readReadiness.sql';
+import readRelistsSql from './sql/readRelists.sql';
+import searchSql from './sql/search.sql';
+
+const { date, float8, int4, int4Array, int8, text, textArray, timestamptz } = types;
+
+/** A text that is one of these. */
+const word = <W extends string>(...words: readonly W[]): types.Field<W> => ({
+  ...{ ...json(v.picklist(words)), type: 'text' },
+});
+
+export const readFleet = statement(
+  readFleetSql,
+  rowOf({
+    ...{ cluster: nodes.cluster, node: nodes.node, pool: nullable(text) },
+    agent: word('Reporting', 'AgentSilent', 'NeverSeen', 'NotReportedYet'),
+    ...{ mode: nodes.mode, modeReason: nodes.mode_reason, modeSince: nodes.mode_since },
+    ...{ streamState: nodes.stream_state, streamReason: nodes.stream_reason },
+    ...{ missed24h: nullable(int4), completeness24h: nullable(float8) },
+    incompleteReason: nullable(reportCondition.reason),
+    ...{ runtimeName: nodes.runtime_name, runtimeVersion: nodes.runtime_version },
+    ...{ kubeletVersion: nodes.kubelet_version, agentVersion: nodes.agent_version },
+    lastSeen: nodes.last_seen,
+  }),
+);
+
+export const readConditions = statement(
+  readConditionsSql,
+  rowOf({
+    ...{ at: readyChange.at, status: readyChange.status, reason: readyChange.reason },
+    ...{ causes: readyChange.causes, message: nullable(nodeCondition.message) },
+  }),
+);
+
+export const readRelists = statement(
+  readRelistsSql,
+  rowOf({
+    ...{ at: timestamptz, seconds: int4, relists: float8, errors: float8, hist: int4Array },
+    ...{ p50Ms: nullable(float8), p99Ms: nullable(float8), maxMs: nullable(float8) },
+    ...{ kubeletRelists: nullable(float8), kubeletP99Ms: nullable(float8) },
+  }),
+);
+
+export const readMissRates = statement(
+  readMissRatesSql,
+  rowOf({
+    ...{ cluster: text, runtimeName: nullable(text), runtimeVersion: nullable(text) },
+    ...{ kubeletVersion: nullable(text), nodes: int8, decided: float8, missed: float8 },
+    ...{ perMillion: nullable(float8), lowPerMillion: nullable(float8), highPerMillion: nullable(float8) },
+  }),
+);
+
+export const readReadiness = statement(
+  readReadinessSql,
+  rowOf({
+    ...{ cluster: text, pool: nullable(text) },
+    ...{ safe: int4, unsafe: int4, unknown: int4, reasons: textArray },
+  }),
+);
+
+export const readFallbacks = statement(
+  readFallbacksSql,
+  rowOf({ cluster: cluster.name, day: date, fallbacks: int4, nodes: int4 }),
+);
+
+export const search = statement(
+  searchSql,
+  rowOf({
+    ...{ cluster: text, node: text, found: word('node', 'pod', 'container', 'finding') },
+    ...{ text, at: nullable(timestamptz) },
+  }),
+);
