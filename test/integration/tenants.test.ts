@@ -27,6 +27,8 @@ const CALLS: Readonly<Record<string, string>> = {
   'plegwatch.evidence_completeness': 'plegwatch.evidence_completeness()',
   'plegwatch.timeline': "plegwatch.timeline('one', 'node-a', '-infinity')",
   'plegwatch.last_events': "plegwatch.last_events('one', 'node-a')",
+  'store.known_of_batch':
+    'store.epoch e JOIN store.node n ON n.node_id = e.node_id CROSS JOIN LATERAL store.known_of_batch(e, n, 1, 1, 1)',
   'store.own_clusters': "store.cluster WHERE cluster_id = ANY (store.own_clusters(false)) AND name = 'one'",
 };
 
