@@ -17,7 +17,7 @@ export interface SqlRunner {
 /** What begins a typed query. Transactions are those of the store; a statement without a type is one in a file. */
 export type Queries = Pick<
   PgRemoteDatabase<Record<string, never>>,
-  'select' | 'selectDistinct' | 'selectDistinctOn' | 'insert' | 'update' | 'delete' | '$with' | 'with'
+  'select' | 'insert' | 'update' | 'delete'
 >;
 
 /** Sends one statement. */

@@ -5,8 +5,7 @@
 import type { GetColumnData } from 'drizzle-orm';
 import { type AnyPgColumn, PgColumn } from 'drizzle-orm/pg-core';
 import * as v from 'valibot';
-import { PlegwatchError } from '../platform/errors.ts';
-import type { Field } from './schema/columns.ts';
+import { type Field, unexpected } from './schema/columns.ts';
 
 /** Reads one row in place. */
 export interface RowReader<R> {
@@ -37,13 +36,13 @@ export type ValueOf<S> = S extends { readonly field: Field<infer T> }
 
 /** A statement that returns rows. */
 export const statement = <R>(text: string, row: RowReader<R>, name?: string): Statement<R> => ({
-  ...{ text, name, row },
+  text,
+  name,
+  row,
 });
 
 /** A statement that returns no rows, or whose rows nobody reads. */
-export const command = (text: string, name?: string): Statement<never> => ({
-  ...{ text, name, row: undefined },
-});
+export const command = (text: string, name?: string): Statement<never> => ({ text, name, row: undefined });
 
 /** A row with these fields and no others. */
 export function rowOf<S extends Readonly<Record<string, Source>>>(
@@ -78,7 +77,8 @@ export function fieldOf(source: Source): Field<unknown> {
 
 /** The same, where an outer join or an expression may leave it null. */
 export const nullable = <S extends Source>(source: S): Field<ValueOf<S> | null> => ({
-  ...{ ...fieldOf(source), isNullable: true },
+  ...fieldOf(source),
+  isNullable: true,
 });
 
 /** The same, where the statement leaves out the rows that have null there. */
@@ -101,10 +101,3 @@ export function checked<S extends v.GenericSchema>(schema: S, value: unknown): v
   if (issue !== undefined) throw unexpected(`${v.getDotPath(issue) ?? 'JSON'}: ${issue.message}`);
   return output;
 }
-
-const unexpected = (what: string): PlegwatchError =>
-  new PlegwatchError(
-    'DATABASE_VALUE',
-    `Postgres sent what this program does not expect: ${what}.`,
-    'Do not change views, tables or settings by hand: plegwatch migrate makes what this program reads.',
-  );

@@ -20,7 +20,7 @@ export interface Field<T> {
 function columnType<T>(type: string, recognise: (value: unknown) => T | undefined) {
   const read = (value: unknown): T => {
     const known = recognise(value);
-    if (known === undefined) throw unexpectedValue(type, value);
+    if (known === undefined) throw unexpected(`a ${typeof value} where the schema has ${type}`);
     return known;
   };
   const column = customType<{ data: T; driverData: unknown }>({ dataType: () => type, fromDriver: read });
@@ -28,13 +28,13 @@ function columnType<T>(type: string, recognise: (value: unknown) => T | undefine
   return Object.assign(() => column(), { field });
 }
 
-function unexpectedValue(type: string, value: unknown): PlegwatchError {
-  return new PlegwatchError(
+/** `what` Postgres sent, without the value itself. */
+export const unexpected = (what: string): PlegwatchError =>
+  new PlegwatchError(
     'DATABASE_VALUE',
-    `Postgres sent ${value === null ? 'null' : `a ${typeof value}`} where the schema has ${type}.`,
-    'Set DateStyle to ISO for the role, and do not change views or tables by hand: plegwatch migrate made what this program reads.',
+    `Postgres sent what this program does not expect: ${what}.`,
+    'Set DateStyle to ISO for the role, and do not change views, tables or settings by hand: plegwatch migrate makes what this program reads.',
   );
-}
 
 const isText = (value: unknown) => (typeof value === 'string' ? value : undefined);
 const isNumber = (value: unknown) => (typeof value === 'number' ? value : undefined);
