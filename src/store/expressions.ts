@@ -10,8 +10,8 @@ export function typed<S extends Source>(source: S, expression: SQL): SQL<ValueOf
   return expression.mapWith(fieldOf(source).read);
 }
 
-/** The database's clock. */
-export const now: SQL = sql`now()`;
+/** The clock of the database: a new expression each time, since one keeps the type that it is read with. */
+export const databaseNow = (): SQL => sql`now()`;
 
 /** Whether the column is one of these; undefined, which is no condition, for null. One parameter, however many there are. */
 export function oneOf(column: AnyPgColumn, values: readonly unknown[] | null): SQL | undefined {

@@ -14,7 +14,7 @@ import type { Logger } from '../platform/log.ts';
 import { withClient } from './connection.ts';
 import type { DatabaseSettings } from './databaseAccess.ts';
 import { explainDatabaseError } from './databaseError.ts';
-import { now } from './expressions.ts';
+import { databaseNow } from './expressions.ts';
 import { DAYS_AHEAD } from './partitions.ts';
 import type { SqlRunner } from './runner.ts';
 import { maintenance } from './schema/tables.ts';
@@ -80,7 +80,8 @@ async function maintainWith(sql: SqlRunner, options: MaintainOptions): Promise<M
     await sql.run(deleteExpiredEpochs);
     await sql.run(deleteGoneNodes);
     const abandoned = await sql.run(closeAbandoned, [ABANDONED_DAYS]);
-    if (kept.length === 0) await sql.query((db) => db.update(maintenance).set({ succeeded_at: now }));
+    if (kept.length === 0)
+      await sql.query((db) => db.update(maintenance).set({ succeeded_at: databaseNow() }));
     const done = { made: made.rows[0]?.made ?? 0, dropped, kept, abandoned: abandoned.count };
     log.info(done, 'database maintained');
     return done;

@@ -10,7 +10,7 @@ import { and, eq, gt, sql } from 'drizzle-orm';
 import { monoNow } from '../../platform/clock.ts';
 import { publicKeyOf } from '../../protocol/signature.ts';
 import { between, type Mono, millis, mono, shift } from '../../protocol/units.ts';
-import { typed } from '../../store/expressions.ts';
+import { databaseNow, typed } from '../../store/expressions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { float8 } from '../../store/schema/columns.ts';
 import { node, nodeKey } from '../../store/schema/tables.ts';
@@ -119,6 +119,6 @@ function readValidKeys(store: SqlRunner, clusterId: number) {
       .select({ node: node.name, publicKey: nodeKey.public_key, validForMs })
       .from(nodeKey)
       .innerJoin(node, eq(node.node_id, nodeKey.node_id))
-      .where(and(eq(nodeKey.cluster_id, clusterId), gt(nodeKey.expires_at, sql`now()`))),
+      .where(and(eq(nodeKey.cluster_id, clusterId), gt(nodeKey.expires_at, databaseNow()))),
   );
 }

@@ -9,7 +9,6 @@
  * One that is deposed again and again while it holds its Lease, or needs none, finds the terms of another one between its own: two releases
  * lead one cluster. It says so, and so does the row of its term.
  */
-
 import { sql } from 'drizzle-orm';
 import type { KubeClient } from '../../kube/client.ts';
 import { Backoff } from '../../platform/backoff.ts';
@@ -18,6 +17,7 @@ import { invariant } from '../../platform/invariant.ts';
 import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { aborted } from '../../platform/stopSignal.ts';
+import { databaseNow } from '../../store/expressions.ts';
 import { leader } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
 import { contestedMs, LEASE_TIMES } from './lease.ts';
@@ -99,7 +99,7 @@ async function beginTerm(
 
 /** Waits until no statement of an earlier term is under way. `ours`: the latest term of this leader, if it was deposed. */
 async function takeTerm(store: Store, clusterId: number, ours: number | null) {
-  const began_at = sql`now()`;
+  const began_at = databaseNow();
   const next = {
     ...{ term: sql`${leader.term} + 1`, began_at },
     is_contested: sql`coalesce(${leader.term} > ${ours}::int4, false)`,

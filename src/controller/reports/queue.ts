@@ -2,7 +2,7 @@
  * The queue of due reports in Postgres, and the evidence of their nodes.
  */
 import { and, eq, type SQL, sql } from 'drizzle-orm';
-import { now } from '../../store/expressions.ts';
+import { databaseNow } from '../../store/expressions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { reportQueue } from '../../store/schema/tables.ts';
 import { addNodes } from '../../store/statements.ts';
@@ -100,7 +100,7 @@ export class ReportQueue {
   }
 
   async defer({ node_id }: DueReport, waitMs: number): Promise<void> {
-    const due_at = sql`${now} + ${waitMs} * interval '1 millisecond'`;
+    const due_at = sql`${databaseNow()} + ${waitMs} * interval '1 millisecond'`;
     await this.#store.query((db) => db.update(reportQueue).set({ due_at }).where(ofNode(node_id)));
   }
 

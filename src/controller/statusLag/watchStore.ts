@@ -8,7 +8,7 @@ import { and, asc, eq, lt, lte, type SQL, sql } from 'drizzle-orm';
 import { wallNow } from '../../platform/clock.ts';
 import { invariant } from '../../platform/invariant.ts';
 import type { Mono } from '../../protocol/units.ts';
-import { now, typed } from '../../store/expressions.ts';
+import { databaseNow, typed } from '../../store/expressions.ts';
 import { dayOf, ensurePartition } from '../../store/partitions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { float8, int4 } from '../../store/schema/columns.ts';
@@ -88,7 +88,7 @@ export class WatchStore {
     await this.#store.query((db) =>
       db
         .update(statusLagWatch)
-        .set({ due_at: sql`${now} + ${waitMs} * interval '1 millisecond'` })
+        .set({ due_at: sql`${databaseNow()} + ${waitMs} * interval '1 millisecond'` })
         .where(and(eq(ofNode, node_id), eq(ofFinding, finding_id))),
     );
   }
@@ -117,7 +117,7 @@ export class WatchStore {
       db
         .select({ node_id, finding_id, sample, reads, behind_ms: typed(nullable(float8), behind) })
         .from(statusLagWatch)
-        .where(and(this.#isOurs, lte(expires_at, now)))
+        .where(and(this.#isOurs, lte(expires_at, databaseNow())))
         .orderBy(asc(expires_at))
         .limit(limit),
     );
@@ -126,7 +126,7 @@ export class WatchStore {
   /** Deletes samples that could not be read in time, because their lag would only measure our own load. Returns how many. */
   async dropOverdueSamples(afterMs: number): Promise<number> {
     const { sample, due_at, finding_id } = statusLagWatch;
-    const isOverdue = lt(due_at, sql`${now} - ${afterMs} * interval '1 millisecond'`);
+    const isOverdue = lt(due_at, sql`${databaseNow()} - ${afterMs} * interval '1 millisecond'`);
     const dropped = await this.#store.query((db) =>
       db
         .delete(statusLagWatch)

@@ -6,7 +6,7 @@
  */
 import { eq, sql } from 'drizzle-orm';
 import { millis } from '../../protocol/units.ts';
-import { bytewise, oneOf, typed } from '../../store/expressions.ts';
+import { bytewise, databaseNow, oneOf, typed } from '../../store/expressions.ts';
 import { int4, timestamptz } from '../../store/schema/columns.ts';
 import { cluster, node, report } from '../../store/schema/tables.ts';
 import type { FleetAnswer } from '../api.ts';
@@ -33,7 +33,7 @@ function fleetAnswer({ clusters, read }: Reader): Promise<FleetAnswer> {
     const count = typed(int4, sql`(count(${node.node_id}) FILTER (WHERE ${isThere}))::int4`);
     const counted = await runner.query((db) =>
       db
-        .select({ name: cluster.name, nodes: count, now: typed(timestamptz, sql`now()`) })
+        .select({ name: cluster.name, nodes: count, now: typed(timestamptz, databaseNow()) })
         .from(cluster)
         .leftJoin(node, eq(node.cluster_id, cluster.cluster_id))
         .leftJoin(report, eq(report.node_id, node.node_id))

@@ -2,7 +2,7 @@
  * GET /api/timeline: what is known of one node in a period.
  */
 import { and, eq, sql } from 'drizzle-orm';
-import { oneOf, typed } from '../../store/expressions.ts';
+import { databaseNow, oneOf, typed } from '../../store/expressions.ts';
 import { notFound } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { int4Array, timestamptz } from '../../store/schema/columns.ts';
@@ -56,7 +56,7 @@ async function findNode(
         nodeId: node.node_id,
         firstSeen: node.first_seen,
         lastSeen: node.last_seen,
-        now: typed(timestamptz, sql`now()`),
+        now: typed(timestamptz, databaseNow()),
         histBoundsMs: typed(int4Array, sql`store.hist_bounds()`),
       })
       .from(node)
