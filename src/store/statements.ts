@@ -32,6 +32,9 @@ export const ensureNode = command(ensureNodeSql);
 /** Of a table, and a day since 1970. */
 export const makePartition = command("SELECT store.make_partition($1::text, date '1970-01-01' + $2::int4)");
 
+/** For the rest of a transaction: some views and functions write times into texts. */
+export const inUtc = command("SET LOCAL TIME ZONE 'UTC'");
+
 /** The columns of a view of plegwatch in their order, which is that of all files of an export. */
 export const readColumns = statement(
   `SELECT attname AS name FROM pg_attribute

@@ -4,9 +4,10 @@
 import { PlegwatchError } from '../../platform/errors.ts';
 import { notFound } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
+import { inUtc } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
 import type { FINDING_OUTPUTS } from '../settings.ts';
-import { type Finding, inUtc, readEvidence, readFindings, severalNodes } from './finding.ts';
+import { type Finding, readEvidence, readFindings, severalNodes } from './finding.ts';
 import { findingMarkdown } from './markdown.ts';
 import { lagOf, meaningOf, timesOf } from './sentences.ts';
 import { findingText } from './text.ts';

@@ -5,7 +5,6 @@ import { and, eq } from 'drizzle-orm';
 import { oneOf } from '../../store/expressions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { findingEvidence, findings } from '../../store/schema/views.ts';
-import { command } from '../../store/statement.ts';
 
 export interface Finding {
   readonly finding: FindingRow;
@@ -15,9 +14,6 @@ export type FindingRow = Readonly<typeof findings.$inferSelect>;
 export type EvidenceLine = Readonly<
   Pick<typeof findingEvidence.$inferSelect, 'line' | 'at' | 'until' | 'fact' | 'record'>
 >;
-
-/** Before the evidence is read, in the same transaction: its view writes times into texts. */
-export const inUtc = command("SET LOCAL TIME ZONE 'UTC'");
 
 const MAX_FINDINGS = 100;
 const MAX_LINES = 1_000;

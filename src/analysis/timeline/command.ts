@@ -8,8 +8,9 @@ import { bytewise, oneOf } from '../../store/expressions.ts';
 import { notFound, requireClusters } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { nodes } from '../../store/schema/views.ts';
+import { inUtc } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
-import { inUtc, type NodeRow, readTimeline, type TimelineEntry, timelineRow } from './entry.ts';
+import { type NodeRow, readTimeline, type TimelineEntry, timelineRow } from './entry.ts';
 import { type Cut, Story } from './story.ts';
 import { storyText } from './text.ts';
 

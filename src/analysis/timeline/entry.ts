@@ -3,11 +3,9 @@
  */
 import { int4, text, timestamptz, uuid } from '../../store/schema/columns.ts';
 import type { nodes } from '../../store/schema/views.ts';
-import { command, nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
+import { nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
 import readTimelineSql from './sql/readTimeline.sql';
 
-/** Before it is read, in the same transaction: the function writes times into texts. */
-export const inUtc = command("SET LOCAL TIME ZONE 'UTC'");
 export const timelineRow = rowOf({
   ...{ at: timestamptz, until: nullable(timestamptz), kind: text, what: text },
   /** namespace/name */
