@@ -1,5 +1,5 @@
 /*
- * A containerd beside whatever runtime the machine has, in one of three versions: with its own folders, socket and runc
+ * A containerd beside whatever runtime the machine has, in one of four versions: with its own folders, socket and runc
  * state, and with images imported from files.
  *
  * containerd's shims and their containers outlive it by design, so stopping the process is not enough.
@@ -136,7 +136,7 @@ async function importImages(
 }
 
 function configuration(version: ContainerdVersion, dir: string, runc: string): string {
-  const modern = version === '2.1';
+  const modern = version.startsWith('2.');
   const runtime = modern ? 'io.containerd.cri.v1.runtime' : 'io.containerd.grpc.v1.cri';
   const sandbox = modern
     ? `

@@ -11,7 +11,7 @@ import { unmountBelow } from './containerdCleanup.ts';
 import { type LocalService, startService } from './localService.ts';
 import { freePort, startProcess } from './process.ts';
 import { abandonedFolders, temporaryFolder } from './temporaryFolder.ts';
-import { where } from './where.ts';
+import { type KubeletMinor, where } from './where.ts';
 
 const KIND = 'kubelet';
 
@@ -31,6 +31,8 @@ export interface KubeletOptions {
   readonly api: Pick<LocalApiServer, 'kubeconfig' | 'token'>;
   readonly containerd: Pick<LocalContainerd, 'socket'>;
   readonly eventedPleg: boolean;
+  /** Default: that of the API server. */
+  readonly minor?: KubeletMinor;
   /** How long it waits for its runtime, such as `30s`. Default: the kubelet's own, two minutes. */
   readonly runtimeRequestTimeout?: string;
   /** A folder with manifests of static pods. Default: none. */
@@ -45,11 +47,12 @@ export async function startKubelet({
   api,
   containerd,
   eventedPleg,
+  minor,
   runtimeRequestTimeout,
   staticPods,
   certificate,
 }: KubeletOptions): Promise<LocalKubelet> {
-  const command = where('kubelet');
+  const command = where(minor === undefined ? 'kubelet' : `kubelet-${minor}`);
   const left = abandonedFolders(KIND);
   for (const folder of left) await unmountBelow(folder);
   const place = temporaryFolder(KIND, undefined, left);
