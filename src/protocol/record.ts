@@ -64,9 +64,24 @@ export type FindingKind = (typeof FINDING_KINDS)[number];
 /** The version of the shape of a finding's `proof`. */
 export const PROOF_VERSION = 1;
 
-/** What a gap is about. Only the store creates `seq` gaps. */
-const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet', 'findings'] as const;
+/**
+ * What a gap is about: `kubelet` its metrics, `kubelet_status` its own status of its pods. Only the store creates `seq` gaps.
+ */
+const GAP_SCOPES = [
+  'stream',
+  'list',
+  'spool',
+  'seq',
+  'agent',
+  'kubelet',
+  'kubelet_status',
+  'findings',
+] as const;
 export type GapScope = (typeof GAP_SCOPES)[number];
+
+/** The watch of the kubelet's PodsAPI. `Absent`: this kubelet does not offer it; `Broken`: it did, and is tried again. */
+export const PODS_API_STATES = ['Watching', 'Syncing', 'Absent', 'Broken', 'Off'] as const;
+export type PodsApiState = (typeof PODS_API_STATES)[number];
 
 export const STREAM_STATES = [
   'Active',
@@ -400,6 +415,8 @@ const NodeStateRecord = v.strictObject({
   kubeletError: v.optional(text(64)),
   /** Whether it is certain that this node's kubelet was scraped: `Verified`, `Unverified`, `NotChecked`; absent while its mode is not observed. */
   kubeletIdentity: v.optional(text(64)),
+  /** Whether the kubelet's own status of its pods is watched, and why not; absent if that is switched off. */
+  podsApi: v.optional(v.strictObject({ state: v.picklist(PODS_API_STATES), reason: text(64) })),
 });
 
 const RecordSchema = v.variant('type', [
