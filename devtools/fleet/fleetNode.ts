@@ -91,7 +91,7 @@ export class FleetNode {
     this.#shipper = new Shipper({ redis: config, cluster, node, spool, intervals: config, log });
     const { runtimeName: name, runtimeVersion: version } = core.profile;
     this.#observer = new Observer({
-      config: { ...config, criEndpoint: '', subscribe: 'auto' },
+      config: { ...config, criEndpoint: '', subscribe: 'auto', podsApi: null },
       client: new DirectCalls(core),
       runtime: { name, version },
       agentVersion: VERSION,

@@ -27,9 +27,11 @@ import type { KubeletScraper } from './kubelet/scraper.ts';
 import { KubeletMonitor, type ModeStore } from './kubeletMonitor.ts';
 import { MalformedMessages } from './malformedMessageCounts.ts';
 import { NodeState } from './nodeState.ts';
+import { PodsWatch } from './pods/podsWatch.ts';
 import { RelistMonitor } from './relistMonitor.ts';
 import { type RecordSink, Reporter } from './reporter.ts';
 import { SlowStatusSearch } from './slowStatusSearch.ts';
+import { maxSilence } from './stalls.ts';
 import { StatusQueries } from './statusQueries.ts';
 import type { StartReader } from './stream/readerProcess.ts';
 import type { PaceStore } from './stream/subscribePolicy.ts';
@@ -55,6 +57,8 @@ export interface ObserverOptions {
     | 'missedAfter'
     | 'lateAfter'
     | 'intervalModeConfirmed'
+    | 'podsApi'
+    | 'kubeletLateAfter'
   >;
   readonly client: ObserverCalls;
   readonly runtime: RuntimeVersion;
@@ -79,6 +83,7 @@ export class Observer {
   readonly #malformed: MalformedMessages;
   readonly #stream: StreamMonitor;
   readonly #kubelet: KubeletMonitor | null;
+  readonly #pods: PodsWatch | null;
   readonly #relists: RelistMonitor;
   readonly #statusQueries: StatusQueries;
   readonly #slowStatuses: SlowStatusSearch;
@@ -119,6 +124,18 @@ export class Observer {
     };
     const confirmedFor = config.intervalModeConfirmed;
     this.#kubelet = kubelet === null ? null : new KubeletMonitor({ ...kubelet, ...shared, confirmedFor });
+    this.#pods =
+      config.podsApi === null
+        ? null
+        : new PodsWatch(
+            {
+              ...shared,
+              socket: config.podsApi,
+              maxSilence: maxSilence(config.overdueAfter),
+              kubeletAnswered: () => lastAnswer(kubelet),
+            },
+            monoNow(),
+          );
     this.#stream = new StreamMonitor(
       {
         ...shared,
@@ -189,6 +206,7 @@ export class Observer {
     this.#abort.abort();
     this.#statusQueries.stop();
     this.#slowStatuses.stop();
+    this.#pods?.stop();
     await this.#stream.stop();
     await this.#relisting;
     const now = monoNow();
@@ -215,6 +233,7 @@ export class Observer {
     this.#comparison.tick(now, wall);
     this.#stream.updateState(now);
     this.#kubelet?.tick(now);
+    this.#pods?.tick(now);
     this.#searchSlowStatuses(now);
     if (this.#relists.minuteHasPassed(now)) this.#endMinute(now);
     this.#reportChanges();
@@ -274,4 +293,10 @@ export class Observer {
     this.#identified(runtime, profileOf(runtime));
     this.#stream.runtimeReplaced();
   }
+}
+
+/** When the last scrape began, if the kubelet answered it. */
+function lastAnswer(kubelet: KubeletSource | null): Mono | null {
+  const last = kubelet?.scraper.last ?? null;
+  return last?.ok === true ? last.started : null;
 }
