@@ -87,6 +87,18 @@ export class AgentMetrics extends MetricSet {
     'overdue_suppressed_total',
     'Overdue starts and stops that were not reported because of the rate limit.',
   );
+  readonly kubeletLateSuppressed = this.#mirroredCounter(
+    'kubelet_late_suppressed_total',
+    "Starts and stops that the kubelet's own status showed late, and that were not reported because of the rate limit.",
+  );
+  readonly podsApiNotBrought = this.#mirroredCounter(
+    'pods_api_not_brought_total',
+    "Starts and stops in the kubelet's own status that the watch of its PodsAPI did not report.",
+  );
+  readonly podsApiUnobservedPods = this.#mirroredCounter(
+    'pods_api_unobserved_pods_total',
+    "Reports of the kubelet's PodsAPI on a pod that was left out because of the limits.",
+  );
   readonly kubeletErrors = this.counter(
     'kubelet_scrape_errors_total',
     "Failed scrapes of the kubelet's metrics, by reason.",

@@ -57,6 +57,7 @@ export const FINDING_KINDS = [
   'duplicate_container',
   'regression',
   'silent_stream',
+  'kubelet_late',
   'unobservable',
 ] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
@@ -342,6 +343,19 @@ const MinuteStatuses = v.strictObject({
 });
 export type MinuteStatuses = v.InferOutput<typeof MinuteStatuses>;
 
+/** Upper bounds of the buckets of kubelet lag, in milliseconds; one more bucket has no bound. */
+export const KUBELET_LAG_BOUNDS_MS = [
+  1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536,
+] as const;
+const lagCounts = v.pipe(v.array(int4Count), v.maxLength(KUBELET_LAG_BOUNDS_MS.length + 1));
+
+/**
+ * The starts and stops of containers that the kubelet's own status was seen to show, by how long that took at most, in
+ * {@link KUBELET_LAG_BOUNDS_MS}. Empty buckets at the end are left out.
+ */
+const KubeletLagMinute = v.strictObject({ starts: lagCounts, stops: lagCounts });
+export type KubeletLagMinute = v.InferOutput<typeof KubeletLagMinute>;
+
 /**
  * What `lists` of a minute says of each relist: when its two calls began and ended, and when the last event was received that was
  * compared before it, in microseconds from the minute's `t` (at least -MAX_INT4); and flags: 1 the answer on sandboxes was incomplete,
@@ -391,6 +405,8 @@ const RelistMinuteRecord = v.strictObject({
   kubelet: v.optional(KubeletMinute),
   /** Absent when none were asked for. */
   statuses: v.optional(MinuteStatuses),
+  /** Absent when the kubelet's status was not seen to show any start or stop. */
+  kubeletLag: v.optional(KubeletLagMinute),
 });
 
 /** The current state of the node. The record with the highest (incarnation, seq) wins. */

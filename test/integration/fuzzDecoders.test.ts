@@ -43,6 +43,7 @@ class FuzzedAgent {
     overdueAfter: millis(2_000),
     missedAfter: millis(30_000),
     lateAfter: millis(1_000),
+    kubeletLateAfter: millis(10_000),
     profile: profileOf({ name: 'containerd', version: 'v2.1.4' }),
     mintId: () => '00000000-0000-4000-8000-000000000000',
   });

@@ -17,8 +17,9 @@ import { profileOf, type RuntimeProfile, type RuntimeVersion } from '../../cri/p
 import { monoNow, readClocks } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
-import type { Mono } from '../../protocol/units.ts';
+import { type Mono, millis } from '../../protocol/units.ts';
 import { Comparison } from '../compare/comparison.ts';
+import type { KubeletCounters } from '../compare/kubeletLag.ts';
 import type { AgentConfig } from '../config.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import { downtimeGaps, Gaps, type PreviousAgents } from './gaps.ts';
@@ -97,7 +98,14 @@ export class Observer {
     const epochStart = sink.start;
     const profile = profileOf(runtime);
     this.#options = options;
-    this.#comparison = new Comparison({ ...config, epochStart, profile, mintId: randomUUID });
+    const kubeletLateAfter = millis(10_000);
+    this.#comparison = new Comparison({
+      ...config,
+      kubeletLateAfter,
+      epochStart,
+      profile,
+      mintId: randomUUID,
+    });
     this.#nodeState = new NodeState(epochStart);
     this.#reporter = new Reporter({ ...options, comparison: this.#comparison, nodeState: this.#nodeState });
     this.#gaps = new Gaps(epochStart, randomUUID, (record) => this.#reporter.report(record));
@@ -194,6 +202,10 @@ export class Observer {
 
   get overdueSuppressed(): number {
     return this.#comparison.counters.overdueSuppressed;
+  }
+
+  get kubeletCounters(): KubeletCounters {
+    return this.#comparison.kubeletCounters;
   }
 
   /** Everything that was observed until then is reported: events, or a gap. */
