@@ -24,6 +24,7 @@ const {
   kubeletIdentity: _kubeletIdentity,
   kubeletCaFile: _kubeletCaFile,
   kubeletServerName: _kubeletServerName,
+  kubeletLateAfter: _kubeletLateAfter,
   podsApi: _podsApi,
   hostIp: _hostIp,
   spoolFallback: _spoolFallback,

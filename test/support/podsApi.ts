@@ -4,7 +4,13 @@
  */
 import { rmSync } from 'node:fs';
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
-import { type MethodDefinition, Server, ServerCredentials, type ServerWritableStream, status } from '@grpc/grpc-js';
+import {
+  type MethodDefinition,
+  Server,
+  ServerCredentials,
+  type ServerWritableStream,
+  status,
+} from '@grpc/grpc-js';
 
 export const POD_EVENT = { added: 1, modified: 2, deleted: 3, synced: 4 } as const;
 
@@ -86,7 +92,15 @@ export function podBytes(pod: EncodedPod = {}): Buffer {
     all.map((each) => [field, containerStatus(each)] as const);
   const podStatus = message([
     [1, 'Running'],
-    [2, message([[1, 'Ready'], [2, 'False'], [5, SECRET], [6, SECRET]])],
+    [
+      2,
+      message([
+        [1, 'Ready'],
+        [2, 'False'],
+        [5, SECRET],
+        [6, SECRET],
+      ]),
+    ],
     [3, SECRET],
     [4, SECRET],
     [5, '10.0.0.1'],
@@ -101,7 +115,13 @@ export function podBytes(pod: EncodedPod = {}): Buffer {
   ]);
 }
 
-function containerStatus({ name = 'app', id = '', state = 'waiting', terminatedId = id, lastId }: EncodedContainer): Buffer {
+function containerStatus({
+  name = 'app',
+  id = '',
+  state = 'waiting',
+  terminatedId = id,
+  lastId,
+}: EncodedContainer): Buffer {
   const terminated = (ofId: string) =>
     message([
       [1, 137],
@@ -110,7 +130,15 @@ function containerStatus({ name = 'app', id = '', state = 'waiting', terminatedI
       [7, ofId],
     ]);
   const states = {
-    waiting: message([[1, message([[1, SECRET], [2, SECRET]])]]),
+    waiting: message([
+      [
+        1,
+        message([
+          [1, SECRET],
+          [2, SECRET],
+        ]),
+      ],
+    ]),
     running: message([[2, message([[1, message([[1, 1_700_000_000]])]])]]),
     terminated: message([[3, terminated(terminatedId)]]),
   };

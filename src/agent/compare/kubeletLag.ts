@@ -12,7 +12,16 @@
 import { TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeletPodAnswer, KubeletSight } from '../../protocol/observation.ts';
 import type { KubeletLagMinute } from '../../protocol/record.ts';
-import { between, type Micros, type Mono, millis, mono, type Offset, shift, since } from '../../protocol/units.ts';
+import {
+  between,
+  type Micros,
+  type Mono,
+  millis,
+  mono,
+  type Offset,
+  shift,
+  since,
+} from '../../protocol/units.ts';
 import type { ComparisonOptions } from './comparisonParts.ts';
 import type { Emitter } from './emitter.ts';
 import { stageFinding } from './findings.ts';
@@ -203,7 +212,12 @@ export class KubeletLag {
   }
 
   /** Whether the time until the status showed it is known to be no longer than what came in between. */
-  #isMeasured({ container }: KubeletWait, exact: Mono, watched: Mono, { whileTerminating }: FirstShown): boolean {
+  #isMeasured(
+    { container }: KubeletWait,
+    exact: Mono,
+    watched: Mono,
+    { whileTerminating }: FirstShown,
+  ): boolean {
     if (whileTerminating || container.hasRegressed || !container.times.proveRun) return false;
     if (!this.#sights.covers(shift(exact, -CLOCK_STEP)) || watched < shift(exact, -CLOCK_STEP)) return false;
     const unknown = this.#sights.pod(container.identity.podUid)?.lastUnknown ?? null;

@@ -79,7 +79,14 @@ export class NodeState {
     this.#touched = false;
     const since = offset(this.#streamSince - this.#epochStart);
     const mode = this.#mode;
-    const state = JSON.stringify([this.#stream, since, this.#relist, mode, this.#kubeletIdentity, this.#podsApi]);
+    const state = JSON.stringify([
+      this.#stream,
+      since,
+      this.#relist,
+      mode,
+      this.#kubeletIdentity,
+      this.#podsApi,
+    ]);
     if (state === this.#reported) return null;
     this.#reported = state;
     return {

@@ -3,7 +3,8 @@
  *
  *   stream monitor ──┐
  *   relist monitor ──┼──► comparison ──► reporter ──► sink
- *   status queries ──┘                      ▲
+ *   status queries ──┤                      ▲
+ *   pods watch ──────┘                      │
  *   kubelet monitor ─────────────────────── ┘   gaps, sessions, minutes, modes and the node's state
  *
  * While relists are slow, our own or the kubelet's, the search for slow statuses adds to the minutes which pod's status hangs.
@@ -17,7 +18,7 @@ import { profileOf, type RuntimeProfile, type RuntimeVersion } from '../../cri/p
 import { monoNow, readClocks } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
-import { type Mono, millis } from '../../protocol/units.ts';
+import type { Mono } from '../../protocol/units.ts';
 import { Comparison } from '../compare/comparison.ts';
 import type { KubeletCounters } from '../compare/kubeletLag.ts';
 import type { AgentConfig } from '../config.ts';
@@ -98,14 +99,7 @@ export class Observer {
     const epochStart = sink.start;
     const profile = profileOf(runtime);
     this.#options = options;
-    const kubeletLateAfter = millis(10_000);
-    this.#comparison = new Comparison({
-      ...config,
-      kubeletLateAfter,
-      epochStart,
-      profile,
-      mintId: randomUUID,
-    });
+    this.#comparison = new Comparison({ ...config, epochStart, profile, mintId: randomUUID });
     this.#nodeState = new NodeState(epochStart);
     this.#reporter = new Reporter({ ...options, comparison: this.#comparison, nodeState: this.#nodeState });
     this.#gaps = new Gaps(epochStart, randomUUID, (record) => this.#reporter.report(record));
@@ -266,7 +260,9 @@ export class Observer {
   }
 
   #reportChanges(): void {
-    for (const query of this.#reporter.reportChanges()) this.#statusQueries.ask(query);
+    const { queries, podQueries } = this.#reporter.reportChanges();
+    for (const query of queries) this.#statusQueries.ask(query);
+    for (const podUid of podQueries) this.#pods?.ask(podUid);
   }
 
   #relisted(recovered: boolean): void {

@@ -15,7 +15,7 @@ import {
   SYNCED,
 } from '../../../../test/support/podsApi.ts';
 import { runsOf } from '../../../../test/support/runs.ts';
-import { MalformedMessage, MAX_ITEM_BYTES } from '../../../cri/malformed.ts';
+import { MAX_ITEM_BYTES, MalformedMessage } from '../../../cri/malformed.ts';
 import { readPodAnswer, readPodMessage } from './podDecoder.ts';
 
 const added = (pod?: EncodedPod) => readPodMessage(podEvent(POD_EVENT.added, podBytes(pod)));
@@ -89,14 +89,22 @@ test('a status without a usable id is left out', () => {
 test('a pod with a deletionTimestamp is terminating, and a removed one is known by its UID', () => {
   expect(added({ isTerminating: true })).toMatchObject({ pod: { isTerminating: true } });
   const minimal = message([
-    [1, message([[1, 'web'], [3, 'shop'], [5, 'u9']])],
+    [
+      1,
+      message([
+        [1, 'web'],
+        [3, 'shop'],
+        [5, 'u9'],
+      ]),
+    ],
   ]);
   expect(readPodMessage(podEvent(POD_EVENT.deleted, minimal))).toEqual({ is: 'removed', podUid: 'u9' });
   expect(readPodMessage(SYNCED)).toEqual({ is: 'synced' });
 });
 
 test('a type of event that is not known is neither a pod nor an end of the initial pods', () => {
-  for (const type of [0, 5, 127, 300]) expect(readPodMessage(podEvent(type, podBytes()))).toEqual({ is: 'other' });
+  for (const type of [0, 5, 127, 300])
+    expect(readPodMessage(podEvent(type, podBytes()))).toEqual({ is: 'other' });
 });
 
 test('a pod whose containers cannot be decoded is unknown, and one without a UID is malformed', () => {

@@ -5,7 +5,7 @@
  */
 import { bytesTag, MessageFields } from '../../../cri/fields.ts';
 import { usableId } from '../../../cri/items.ts';
-import { MalformedMessage, MAX_ITEM_BYTES } from '../../../cri/malformed.ts';
+import { MAX_ITEM_BYTES, MalformedMessage } from '../../../cri/malformed.ts';
 import type { KubeletContainer, KubeletPod } from '../../../protocol/observation.ts';
 import { cleanText, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../../../protocol/text.ts';
 

@@ -10,7 +10,7 @@ import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { Client, type ClientReadableStream, credentials, type ServiceError } from '@grpc/grpc-js';
 import { codeOf } from '../../../cri/client.ts';
 import { bytesTag } from '../../../cri/fields.ts';
-import { MalformedMessage, MAX_ITEM_BYTES } from '../../../cri/malformed.ts';
+import { MAX_ITEM_BYTES, MalformedMessage } from '../../../cri/malformed.ts';
 import { monoNow } from '../../../platform/clock.ts';
 import { messageOf } from '../../../platform/errors.ts';
 import type { KubeletPodAnswer, KubeletSight } from '../../../protocol/observation.ts';

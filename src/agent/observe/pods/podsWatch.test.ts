@@ -89,9 +89,14 @@ function ticking(watch: PodsWatch): () => void {
 
 const kinds = () => sights.map(({ is }) => is);
 const count = (name: string, labels = '') =>
-  metrics.registry
-    .metrics()
-    .then((text) => Number(text.split('\n').find((line) => line.startsWith(`plegwatch_${name}${labels} `))?.split(' ')[1]));
+  metrics.registry.metrics().then((text) =>
+    Number(
+      text
+        .split('\n')
+        .find((line) => line.startsWith(`plegwatch_${name}${labels} `))
+        ?.split(' ')[1],
+    ),
+  );
 
 async function watching(maxSilence = NO_STALL): Promise<PodsWatch> {
   await kubelet.start();
@@ -141,24 +146,27 @@ test.each([
   ['kubelet_unavailable', status.UNAVAILABLE],
   ['ended', status.OK],
   ['ended', status.INTERNAL],
-])('a watch that ends is broken, and a gap (%s) lasts from before its end until it is synced again', async (cause, code) => {
-  await watching();
-  const synced = sights.at(-1)?.at;
-  const ending = monoNow();
-  kubelet.end(code);
-  await until(() => gaps.length === 2);
-  expect(kinds()).toEqual(['opened', 'synced', 'broken', 'opened', 'synced']);
-  expect(states.slice(-3)).toEqual([`Broken ${cause}`, 'Syncing', 'Watching']);
-  const [opened, closed] = gaps;
-  expect(opened).toMatchObject({ scope: 'kubelet_status', cause, to: null, gapId: 'gap 1' });
-  expect(closed).toMatchObject({ scope: 'kubelet_status', cause, from: opened?.from, gapId: 'gap 1' });
-  const [, , broken, , again] = sights;
-  expect(broken?.at).toBeLessThanOrEqual(Number(monoNow()));
-  expect(broken?.at).toBeGreaterThanOrEqual(Number(synced));
-  expect(Number(again?.at) - Number(broken?.at)).toBe(Number(closed?.to) - Number(closed?.from));
-  expect(again?.at).toBeGreaterThan(ending);
-  expect(await count('pods_api_ends_total', `{cause="${cause}"}`)).toBe(1);
-});
+])(
+  'a watch that ends is broken, and a gap (%s) lasts from before its end until it is synced again',
+  async (cause, code) => {
+    await watching();
+    const synced = sights.at(-1)?.at;
+    const ending = monoNow();
+    kubelet.end(code);
+    await until(() => gaps.length === 2);
+    expect(kinds()).toEqual(['opened', 'synced', 'broken', 'opened', 'synced']);
+    expect(states.slice(-3)).toEqual([`Broken ${cause}`, 'Syncing', 'Watching']);
+    const [opened, closed] = gaps;
+    expect(opened).toMatchObject({ scope: 'kubelet_status', cause, to: null, gapId: 'gap 1' });
+    expect(closed).toMatchObject({ scope: 'kubelet_status', cause, from: opened?.from, gapId: 'gap 1' });
+    const [, , broken, , again] = sights;
+    expect(broken?.at).toBeLessThanOrEqual(Number(monoNow()));
+    expect(broken?.at).toBeGreaterThanOrEqual(Number(synced));
+    expect(Number(again?.at) - Number(broken?.at)).toBe(Number(closed?.to) - Number(closed?.from));
+    expect(again?.at).toBeGreaterThan(ending);
+    expect(await count('pods_api_ends_total', `{cause="${cause}"}`)).toBe(1);
+  },
+);
 
 test('a kubelet that initialises is asked again, and has no gap before its first watch', async () => {
   kubelet.refusal = status.FAILED_PRECONDITION;
@@ -259,7 +267,10 @@ test('a kubelet that shows more than 2,000 pods at a time is not watched', async
   const pods = (from: number, to: number, event: number) =>
     Array.from({ length: to - from }, (_, i) => podEvent(event, podBytes({ uid: `u${from + i}` })));
   kubelet.send(...pods(0, 2_000, POD_EVENT.added), ...pods(0, 500, POD_EVENT.deleted));
-  kubelet.send(...pods(2_000, 2_500, POD_EVENT.added), podEvent(POD_EVENT.deleted, podBytes({ uid: 'last' })));
+  kubelet.send(
+    ...pods(2_000, 2_500, POD_EVENT.added),
+    podEvent(POD_EVENT.deleted, podBytes({ uid: 'last' })),
+  );
   await until(() => sights.length === 2 + 3_001);
   expect(gaps).toEqual([]);
   kubelet.send(...pods(2_500, 2_501, POD_EVENT.added));

@@ -19,6 +19,7 @@ import type { KubeletPodAnswer, KubeletSight } from '../../../protocol/observati
 import type { PodsApiState } from '../../../protocol/record.ts';
 import { cleanText } from '../../../protocol/text.ts';
 import { between, type Micros, type Mono, millis, mono, shift } from '../../../protocol/units.ts';
+import type { Comparison } from '../../compare/comparison.ts';
 import type { AgentMetrics } from '../../metrics.ts';
 import type { Gaps } from '../gaps.ts';
 import type { NodeState } from '../nodeState.ts';
@@ -44,10 +45,7 @@ export interface PodsWatchOptions {
   readonly socket: string;
   /** Longer than this between two ticks, and this process was held up. */
   readonly maxSilence: Micros;
-  readonly comparison: {
-    kubeletShowed(sight: KubeletSight): void;
-    kubeletAnswered(answer: KubeletPodAnswer): void;
-  };
+  readonly comparison: Pick<Comparison, 'kubeletShowed' | 'kubeletAnswered'>;
   readonly gaps: Pick<Gaps, 'open' | 'close' | 'isOpen'>;
   readonly metrics: Pick<
     AgentMetrics,
@@ -179,7 +177,10 @@ export class PodsWatch {
       const lastGood = mono(Math.max(this.#ticks[0], syncedAt ?? 0));
       comparison.kubeletShowed({ is: 'broken', at: lastGood });
       if (syncedAt !== null) gaps.open('kubelet_status', cause, lastGood, now);
-      log.warn({ cause, error: cleanText(error, MAX_ERROR_LENGTH) }, 'watch of the pods of the kubelet ended');
+      log.warn(
+        { cause, error: cleanText(error, MAX_ERROR_LENGTH) },
+        'watch of the pods of the kubelet ended',
+      );
     }
     if (syncedAt !== null && between(syncedAt, now) > HEALTHY_AFTER) this.#backoff.reset();
     this.#retryAt = shift(now, millis(this.#backoff.next(MIN_RETRY_MS)));
