@@ -18,8 +18,8 @@ import {
 } from '../protocol/record.ts';
 import { KUBELET_IDENTITIES, type KubeletIdentity } from './observe/kubelet/identity.ts';
 import { SCRAPE_FAILURES } from './observe/kubelet/scrapeError.ts';
+import { POD_QUERY_RESULTS } from './observe/pods/podQueries.ts';
 import { PODS_STREAM_ENDS } from './observe/pods/podsStream.ts';
-import { POD_QUERY_RESULTS } from './observe/pods/podsWatch.ts';
 import { RELIST_ERROR_CODES } from './observe/relister.ts';
 import { TIMED_STATUSES } from './observe/slowStatusSearch.ts';
 import { SESSION_END_CODES } from './observe/stream/subscription.ts';

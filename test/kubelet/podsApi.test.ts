@@ -56,9 +56,8 @@ needs(...KUBELET_NEEDS, 'kubelet-1.37', 'containerd-2.1')("the status of a kubel
     timeout: TIMEOUT_MS,
   }, async (gate, eventedPleg) => {
     const world = await watched(`shows-${gate}`, { eventedPleg, kubeletLateAfter: '2m' });
-    await isWatching(world);
     const witness = witnessOf(world);
-    const ids = await runningIds(world);
+    const ids = await coveredIds(world);
     hidden.add(ids[0] ?? '');
     for (const id of ids) await kill(world, id);
     const restarted = await runningIds(world, ids);
@@ -88,9 +87,8 @@ needs(...KUBELET_NEEDS, 'kubelet-1.37', 'containerd-2.1')("the status of a kubel
     timeout: TIMEOUT_MS,
   }, async () => {
     const world = await watched('late', { eventedPleg: true });
-    await isWatching(world);
     const witness = witnessOf(world);
-    const [id = ''] = await runningIds(world);
+    const [id = ''] = await coveredIds(world);
     world.proxy.hold('ListPodSandbox', 'ListContainers');
     await kill(world, id);
     const late = await waitFor('it is late', () => lateOf(world, id)[0], WITHIN_MS);
@@ -118,9 +116,8 @@ needs(...KUBELET_NEEDS, 'kubelet-1.37', 'containerd-2.1')("the status of a kubel
   }, async () => {
     const world = await watched('down', { eventedPleg: false });
     const { kubelet, node } = world;
-    await isWatching(world);
+    const [first = '', second = ''] = await coveredIds(world);
     const watchedAt = Date.now();
-    const [first = '', second = ''] = await runningIds(world);
 
     bed.atEnd(() => thaw(kubelet.pid));
     await freeze(kubelet.pid);
@@ -146,7 +143,8 @@ needs(...KUBELET_NEEDS, 'kubelet-1.37', 'containerd-2.1')("the status of a kubel
       return rows.length === 1 && rows[0]?.to !== null ? rows : undefined;
     });
     // The store's times are those of the node's clock when the epoch began, to some milliseconds.
-    expect(stored?.from).toBeGreaterThan(watchedAt - 1_000);
+    // A gap begins up to two ticks early, and the watch was there by then.
+    expect(stored?.from).toBeGreaterThan(watchedAt - 10_000);
     expect(stored?.from).toBeLessThan(killedAt + 1_000);
     expect(stored?.to).toBeGreaterThan(restarting - 1_000);
     expect(stored?.to).toBeLessThan(watchingAgain + 1_000);
@@ -171,7 +169,7 @@ needs(...KUBELET_NEEDS, 'kubelet-1.37', 'containerd-2.1')("the status of a kubel
     await stateIs(world, 'Absent');
     const gaps = recordsOf(world, 'gap').filter(isOfStatus);
     expect(new Set(gaps.map(({ gapId }) => gapId)).size).toBe(1);
-    expect(gaps.at(-1)).toMatchObject({ cause: 'kubelet_unavailable', to: expect.any(Number) });
+    expect(gaps.at(-1)).toMatchObject({ cause: 'closed_by_kubelet', to: expect.any(Number) });
   });
 });
 
@@ -241,6 +239,14 @@ async function runningIds({ containerd }: World, except: readonly string[] = [])
   } finally {
     cri.close();
   }
+}
+
+/** The same once lists have shown that they run while the kubelet's status is watched: what happens to them from then on is covered. */
+async function coveredIds(world: World): Promise<string[]> {
+  await isWatching(world);
+  const ids = await runningIds(world);
+  await world.node.relisted();
+  return ids;
 }
 
 const kill = ({ containerd }: World, id: string): Promise<string> =>
