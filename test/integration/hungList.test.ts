@@ -116,6 +116,35 @@ for (const version of VERSIONS)
         expect(await updated).toBe('updated');
       });
 
+      test('ends when the frozen shim is killed, as the runbook says', {
+        timeout: 4 * WITHIN_MS,
+      }, async () => {
+        const node = `killed-shim-${version}`;
+        const containerd = await bed.containerd({ version });
+        const cri = connectCri(containerd.socket);
+        bed.atEnd(() => cri.close());
+        const pods = bed.pods(containerd);
+        await pods.runPod({ name: 'web', namespace: 'shop' });
+        const { sandbox, containers } = await pods.runPod({
+          ...{ name: 'held', namespace: 'shop', containers: [{ name: 'app' }] },
+        });
+        await watched(node, containerd);
+        const shim = shimOf(sandbox);
+        bed.atEnd(() => thaw(shim));
+        await freeze(shim);
+        const linux = { memoryLimitInBytes: BigInt(256 * 1024 ** 2) };
+        const updated = cri
+          .call('updateContainerResources', { containerId: containers['app'] ?? '', linux })
+          .then(
+            () => 'updated',
+            () => 'failed',
+          );
+        expect(await hangWith(node, 'container')).toMatchObject({ container_id: containers['app'] });
+        process.kill(shim, 'SIGKILL');
+        await hangHasEnded(node);
+        expect(await updated).toBe('failed');
+      });
+
       test('is the runtime if all of containerd is frozen, and no container', {
         timeout: 4 * WITHIN_MS,
       }, async () => {
