@@ -81,8 +81,9 @@ lint: ## Check style, types, imports between folders, unused code
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync --keep-going lint-style lint-types lint-page-types lint-imports lint-unused
 lint-style:
 	@node_modules/.bin/biome ci .
+# Several checkers would each work out the same types of packages. What it found is kept: unchanged files are not checked again.
 lint-types:
-	@$(node) node_modules/typescript/bin/tsc --noEmit
+	@$(node) node_modules/typescript/bin/tsc --noEmit --checkers 1 --incremental --tsBuildInfoFile node_modules/.cache/types.tsbuildinfo
 lint-page-types:
 	@$(node) node_modules/typescript/bin/tsc --noEmit -p src/ui/page
 lint-imports:
