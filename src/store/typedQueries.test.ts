@@ -16,21 +16,21 @@ const nodesOf = (db: Queries) =>
   db
     .select({
       count: typed(int8, sql`count(*)`),
-      node: { name: node.name, seen: { first: node.first_seen, last: node.last_seen } },
+      node: { name: node.name, first: node.first_seen, last: node.last_seen },
       at: typed(nullable(timestamptz), sql`max(${node.last_seen})`),
       cluster: cluster.name,
     })
     .from(node)
     .leftJoin(cluster, eq(cluster.cluster_id, node.cluster_id));
 
-test('a row becomes an object with the nested objects of its selection, each value read by its type', async () => {
+test('a row becomes an object with the nested ones of its selection, each value read by its type', async () => {
   const seen = '2026-11-24 09:00:00.5+00';
   const read = '2026-11-24T09:00:00.500000Z';
   expect(
     await nodesOf(databaseWith(['12', 'n1', seen, null, null, 'c1'], ['0', 'n2', null, seen, seen, 'c2'])),
   ).toEqual([
-    { count: 12, node: { name: 'n1', seen: { first: read, last: null } }, at: null, cluster: 'c1' },
-    { count: 0, node: { name: 'n2', seen: { first: null, last: read } }, at: read, cluster: 'c2' },
+    { count: 12, node: { name: 'n1', first: read, last: null }, at: null, cluster: 'c1' },
+    { count: 0, node: { name: 'n2', first: null, last: read }, at: read, cluster: 'c2' },
   ]);
 });
 
