@@ -81,7 +81,7 @@ class Query<T extends PreparedQueryConfig> extends PgPreparedQuery<T> {
  * Makes an object of the values of a row. Any column may be null because of an outer join, as the type of the row says. Only for a nested object the type says that
  * it would then be null as a whole; it stays an object here, and refuses null where its columns are never null.
  */
-export function rowReader(fields: readonly Selected[]): (row: unknown) => unknown {
+function rowReader(fields: readonly Selected[]): (row: unknown) => unknown {
   const located = fields.map(({ path, field }, at) => ({ path, read: valueReader(at, path, field) }));
   const read = objectReader(located, 0);
   return (row) => {
