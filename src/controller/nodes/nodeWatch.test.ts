@@ -273,5 +273,6 @@ test('a list that fails leaves the watch as it is, until the next one is due', a
   const failing: CannedResponse[] = [reply(200, listOf('10')), reply(500), reply(200, listOf('20'))];
   await watching(failing, [stream(event('BOOKMARK', node('', '', '20')))], { relistMs: 20 });
   await until(() => (api?.requests ?? []).filter((url) => url.includes('Exact')).length >= 2);
+  await until(() => watchedVersions().length >= 2);
   expect(watchedVersions().slice(0, 2)).toEqual(['10', '20']);
 });
