@@ -33,6 +33,7 @@ export async function timelineAnswer(
       ...{ ...named, ...found, from, to },
       sessions: await timelineRows.sessionsOf(runner, shown),
       gaps: await timelineRows.gapsOf(runner, shown),
+      hangs: containers.place(await timelineRows.hangsOf(runner, shown)),
       modes: await timelineRows.modesOf(runner, shown),
       conditions: await timelineRows.conditionsOf(runner, shown),
       relists: await timelineRows.relistsOf(runner, shown),

@@ -52,6 +52,25 @@ export function gapsOf(sql: SqlRunner, shown: Shown) {
   );
 }
 
+/** The lists that hung within the period. */
+export function hangsOf(runner: SqlRunner, shown: Shown) {
+  const view = views.listHang;
+  return latestOf(runner, 'from', MAX_ROWS, (db) =>
+    db
+      .select({
+        ...{ from: view.from_at, to: view.to_at, why: view.why },
+        container: {
+          ...{ id: view.container_id, podUid: view.pod_uid, podNamespace: view.pod_namespace },
+          ...{ podName: view.pod_name, name: view.container_name },
+          isSandbox: typed(bool, sql`${view.verdict} = 'pod'`),
+        },
+      })
+      .from(view)
+      .where(and(eq(view.node_id, shown.nodeId), lasted(shown, view.from_at, view.to_at)))
+      .orderBy(desc(view.from_at)),
+  );
+}
+
 /** The changes of the kubelet's mode, and the one before them. */
 export function modesOf(runner: SqlRunner, { nodeId, from, to }: Shown) {
   const { node_id, at, not_before, from_mode, to_mode, seq } = views.modeTransition;
