@@ -72,6 +72,7 @@ needs('helm')('a rendered release', () => {
     );
     const needed = controllerRights({
       measuresStatusLag: true,
+      publishesConditions: false,
       lease: { namespace: NAMESPACE, name: 'plegwatch-controller' },
       keys: { name: 'plegwatch-keys', secretNamespace: NAMESPACE, configMapNamespace: AGENT_NAMESPACE },
     }).map(({ verb, resource: { plural, group, namespace = '' }, subresource, name = '' }) => {

@@ -172,6 +172,7 @@ needs(
             info: { labels: {}, osImage: '', kernelVersion: '' },
             createdAt: null,
             ready: null,
+            published: [],
           },
           statusOf(),
           AbortSignal.timeout(240_000),
