@@ -8,7 +8,7 @@
  *   held      another manager has a condition of the same type, or the API server refuses the Node: tried again after an hour
  *
  * Each pass compares what is settled with what is present. What is not written therefore waits for the next pass, whatever the reason: the API
- * server is away, or a limit is reached. There are no heartbeats: docs/decisions/0043-node-conditions.md.
+ * server is away, or a limit is reached. There are no heartbeats: docs/decisions/0047-node-conditions.md.
  */
 import { and, eq } from 'drizzle-orm';
 import type { KubeClient } from '../../kube/client.ts';
