@@ -243,11 +243,12 @@ const conditionOfType = (type: PublishedCondition['type']): PublishedCondition =
   ...{ lastTransitionTime: '2026-11-20T12:00:00Z', lastHeartbeatTime: '2026-11-20T12:00:00Z' },
 });
 
+/** The store has it first: a report writer adds Nodes that are not stored. */
 async function addNode(name: string): Promise<number> {
-  await bed.admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
-  await waitFor('the Node is watched', () => nodes.get(name) !== undefined);
   const id = await bed.evidence.node(name);
   await bed.evidence.runsUntil(id, 86_400);
+  await bed.admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
+  await waitFor('the Node is watched', () => nodes.get(name) !== undefined);
   return id;
 }
 
