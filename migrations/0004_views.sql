@@ -134,9 +134,9 @@ LEFT JOIN LATERAL (
   FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id
 ) u ON true
 -- The kubelet's mode at that time, if an agent observed it: the one it last changed to, else the one it first changed from, else the
--- present one.
+-- present one. Between the two scrapes around a change it is unknown, except that a kubelet that was restarted has its mode since it started.
 LEFT JOIN LATERAL (
-  SELECT coalesce(before.to_mode, after.from_mode, s.mode) AS mode
+  SELECT CASE WHEN after.not_before <= moment.at THEN after.meanwhile ELSE coalesce(before.to_mode, after.from_mode, s.mode) END AS mode
   FROM (SELECT coalesce(f.occurred_at, f.window_to, f.detected_at) AS at) moment
   LEFT JOIN LATERAL (
     SELECT m.to_mode FROM store.mode_change m
@@ -144,7 +144,10 @@ LEFT JOIN LATERAL (
     ORDER BY m.at DESC, m.seq DESC LIMIT 1
   ) before ON true
   LEFT JOIN LATERAL (
-    SELECT m.from_mode FROM store.mode_change m
+    SELECT m.from_mode, m.not_before,
+           CASE WHEN m.from_mode = m.to_mode OR m.proof ->> 'kubelet_restarted' IN ('start_time', 'machine')
+                     AND jsonb_typeof(m.proof #> '{after,process_start}') = 'number' THEN m.to_mode ELSE 'Unknown' END AS meanwhile
+    FROM store.mode_change m
     WHERE m.node_id = f.node_id AND m.at > moment.at
     ORDER BY m.at, m.seq LIMIT 1
   ) after ON true
@@ -370,10 +373,10 @@ SELECT m.cluster, m.node, m.minute, m.relists, m.errors,
        m.max_ms, m.hist, m.sandboxes, m.containers, m.bytes,
        m.expected, m.matched, m.unobservable, m.covered_ms, m.span_ms, m.day,
        nullif(m.runtime_name, '') AS runtime_name, nullif(m.runtime_version, '') AS runtime_version,
-       nullif(m.kubelet_version, '') AS kubelet_version
+       nullif(m.kubelet_version, '') AS kubelet_version, m.from_at, m.to_at
 FROM (
-  SELECT c.name AS cluster, n.name AS node, r.minute, r.day,
-         sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) FILTER (WHERE r.relists > 0) / 1000.0::float8 AS max_ms,
+  SELECT c.name AS cluster, n.name AS node, r.minute, r.day, min(r.ended_at - r.span_us * interval '1 microsecond') AS from_at,
+         max(r.ended_at) AS to_at, sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) FILTER (WHERE r.relists > 0) / 1000.0::float8 AS max_ms,
          store.hist_sum(r.hist::int4[]) AS hist, max(r.sandboxes) AS sandboxes, max(r.containers) AS containers,
          store.fit_int8(sum(r.bytes)) AS bytes, sum(r.expected) AS expected, sum(r.matched) AS matched,
          sum(r.unobservable) AS unobservable, sum(r.covered_us)::float8 / 1000 AS covered_ms,

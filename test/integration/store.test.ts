@@ -107,9 +107,11 @@ const VIEWS: Record<string, string[]> = {
       'containers',
       'bytes',
     ],
+    ...['minute', 'from_at', 'to_at'],
   ],
   kubelet_minutes: [
     ...['relists', 'relist_p99_ms', 'hist', 'last_seen_age_ms', 'discarded', 'stream_errors', 'list_p99_ms'],
+    ...['minute', 'counted_from', 'counted_to'],
   ],
   node_conditions: ['at', 'status', 'reason', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
   pleg_verdicts: [

@@ -129,6 +129,7 @@ export const relistMinutes = view('relist_minutes', {
   ...all(float8, 'covered_ms span_ms'),
   ...all(date, 'day'),
   ...some(text, 'runtime_name runtime_version kubelet_version'),
+  ...all(timestamptz, 'from_at to_at'),
 });
 export const relists = view('relists', {
   ...all(text, 'cluster node'),
