@@ -106,7 +106,7 @@ COMMENT ON COLUMN plegwatch.findings.container_id IS 'the id of the container or
 COMMENT ON COLUMN plegwatch.findings.pod_uid IS 'the UID of the pod';
 COMMENT ON COLUMN plegwatch.findings.pod_namespace IS 'the namespace of the pod';
 COMMENT ON COLUMN plegwatch.findings.pod_name IS 'the name of the pod';
-COMMENT ON COLUMN plegwatch.findings.container_name IS 'the name of the container; empty or null for a sandbox';
+COMMENT ON COLUMN plegwatch.findings.container_name IS 'the name of the container; null for a sandbox, and where it is not known';
 COMMENT ON COLUMN plegwatch.findings.window_from IS 'it had not happened yet at this time';
 COMMENT ON COLUMN plegwatch.findings.window_to IS 'it had happened by this time';
 COMMENT ON COLUMN plegwatch.findings.occurred_at IS 'when it happened, where the runtime knows it';
@@ -125,6 +125,7 @@ COMMENT ON COLUMN plegwatch.findings.proof IS 'what the conclusion rests on, as 
 COMMENT ON COLUMN plegwatch.findings.epoch IS 'the run of an agent';
 COMMENT ON COLUMN plegwatch.findings.seq IS 'the position of the record in its epoch, from 1; null where there is no record';
 COMMENT ON COLUMN plegwatch.findings.lag_reason IS 'why there is no lag';
+COMMENT ON COLUMN plegwatch.findings.is_sandbox IS 'whether it is a sandbox; null where neither that nor the name of a container is known';
 
 COMMENT ON VIEW plegwatch.stream_sessions IS 'One row per subscription to the events of a runtime.';
 COMMENT ON COLUMN plegwatch.stream_sessions.cluster IS 'the name of the cluster';
