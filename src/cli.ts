@@ -9,7 +9,7 @@ import { stopSignal } from './platform/stopSignal.ts';
 const commandLine: CommandLine = {
   name: 'plegwatch',
   description:
-    'Shows which kubelets missed a container event, for which container, and where the evidence is incomplete.',
+    'Shows which container events were not delivered on which node, for which container, and where the evidence is incomplete.',
   commands: {
     agent: {
       description: 'watch the container runtime and the kubelet of this node',

@@ -159,7 +159,7 @@ export function findingsOf(runner: SqlRunner, { nodeId, from, to }: Shown) {
           ...{ id: finding.container_id, podUid: finding.pod_uid },
           ...{ podNamespace: finding.pod_namespace, podName: finding.pod_name },
           name: textOf(finding.container_name),
-          isSandbox: typed(bool, sql`coalesce(${finding.container_name}, '') = ''`),
+          isSandbox: typed(bool, sql`coalesce(${finding.container_name} = '', false)`),
         },
       })
       .from(finding)
