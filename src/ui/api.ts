@@ -294,13 +294,15 @@ export interface FindingAnswer {
   readonly runtimeName: string | null;
   readonly runtimeVersion: string | null;
   readonly kubeletVersion: string | null;
-  /** missed STOPPED */
+  /** `missed STOPPED`, and once it is resolved `overdue STOPPED, resolved`. */
   readonly title: string;
   /** What the kind of the finding means, when it happened, and how long the published status was behind, in sentences. */
   readonly meaning: string;
   /** Why the event of a miss was due: what `cause` means. Empty for other findings. */
   readonly provenBy: string;
   readonly times: string;
+  /** What a miss says of the kubelet. Empty for other findings. */
+  readonly saysOfKubelet: string;
   readonly statusLag: string;
   /** What was due, received and listed around it, and why nothing else explains it, in the order in which one checks it. */
   readonly evidence: readonly EvidenceSection[];

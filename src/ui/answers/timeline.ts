@@ -57,7 +57,7 @@ async function findNode(
         nodeId: node.node_id,
         firstSeen: node.first_seen,
         lastSeen: node.last_seen,
-        now: typed(timestamptz, databaseNow()),
+        now: typed(timestamptz, databaseNow),
         histBoundsMs: typed(int4Array, sql`store.hist_bounds()`),
       })
       .from(node)
