@@ -184,7 +184,7 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
   },
   'the kubelet had not relisted for ten seconds while a container held up a list for five: the container': {
     scenario: { kubelet: { 3: { lastSeenAge: 40 * SECOND } }, ...oursHung('container', 200) },
-    verdicts: ['slow not_slow slow container'],
+    verdicts: ['slow not_slow unknown container'],
   },
   "lists of both still hang, the agent's in an open gap: the runtime": {
     scenario: {
