@@ -392,9 +392,9 @@ needs('postgres', 'redis-server')('the store', () => {
 
   it('a number that no agent can count becomes a gap, and minutes can be read and added whatever is stored', async () => {
     const one = agentIncarnation('node-a');
-    const minute = relistMinute({ t: 1_000, bytes: 4_096, span: 60_000_000 });
+    const minute = relistMinute({ t: 1_000, containerListBytes: 4_096, span: 60_000_000 });
     await sendInTurn(
-      one.batch(1, [minute, relistMinute({ bytes: 2 ** 53 - 1 }), relistMinute({ span: 2 ** 53 - 1 })]),
+      one.batch(1, [minute, relistMinute({ containerListBytes: 2 ** 53 - 1 }), relistMinute({ span: 2 ** 53 - 1 })]),
     );
     expect(await rows('SELECT cause, records FROM plegwatch.gaps')).toEqual([
       { cause: 'unreadable', records: 1 },

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { GapScope, KubeletCalls, KubeletMinute, RecordOf } from '../../src/protocol/record.ts';
+import type { GapScope, KubeletMinute, RecordOf } from '../../src/protocol/record.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
@@ -18,9 +18,21 @@ const ILL = 'PLEG is not healthy: pleg was last seen active 3m10s ago; threshold
 
 type Ours = Pick<RecordOf<'relist_minute'>, 'relists' | 'errors' | 'max'>;
 
+/** Its lists are both lists together, its statuses both statuses. */
+interface KubeletFigures extends Pick<KubeletMinute, 'relists' | 'hist' | 'lastSeenAge' | 'intervals' | 'intervalSum'> {
+  /** When the first scrape before it began. */
+  readonly from: number;
+  readonly relistSum: number;
+  readonly longestList: number;
+  readonly lists: number;
+  readonly listErrors: number;
+  readonly listSum: number;
+  readonly statusSum: number;
+}
+
 interface VerdictScenario {
   /** What differs from a healthy node, by minute; null: no scrape. */
-  readonly kubelet?: Readonly<Record<number, Partial<KubeletCalls & KubeletMinute> | null>>;
+  readonly kubelet?: Readonly<Record<number, Partial<KubeletFigures> | null>>;
   readonly ours?: Readonly<Record<number, Partial<Ours> | null>>;
   /** In seconds; null: still open. */
   readonly gaps?: readonly [scope: GapScope, cause: string, from: number, to: number | null][];
@@ -352,7 +364,7 @@ function recordsOf({
 function minuteOf(
   minute: number,
   ours: Partial<Ours> | null = {},
-  kubelet: Partial<KubeletCalls & KubeletMinute> | null = {},
+  kubelet: Partial<KubeletFigures> | null = {},
 ): RecordOf<'relist_minute'> | null {
   if (ours === null) return null;
   const t = minute * 60 * SECOND;
@@ -360,20 +372,24 @@ function minuteOf(
   return kubelet === null ? record : { ...record, kubelet: kubeletMinute(t, kubelet) };
 }
 
-function kubeletMinute(
-  t: number,
-  kubelet: Partial<KubeletCalls & Omit<KubeletMinute, 'scraped'>>,
-): KubeletMinute {
+function kubeletMinute(t: number, kubelet: Partial<KubeletFigures>): KubeletMinute {
   const { relists = 60, hist = [60], lastSeenAge = 1_400_000, ...more } = kubelet;
-  const { intervals = 0, intervalSum = 0, ...calls } = more;
+  const { intervals = 0, intervalSum = 0, from = t - 2 * SECOND, ...times } = more;
+  const { relistSum = 400_000, longestList = 3_000, ...sums } = times;
+  const { lists = 120, listErrors = 0, listSum = 300_000, statusSum = 0 } = sums;
+  const half = (n: number) => [Math.floor(n / 2), Math.ceil(n / 2)] as const;
+  const [[sandboxLists, containerLists], [sandboxErrors, containerErrors]] = [half(lists), half(listErrors)];
+  const [[sandboxSum, containerSum], [sandboxStatus, containerStatus]] = [half(listSum), half(statusSum)];
   return {
     scraped: { from: t, to: t + 58 * SECOND },
     ...{ relists, hist, lastSeenAge, intervals, intervalSum },
     ...{ discarded: null, streamErrors: null, listP99: null, resident: null },
     calls: {
-      ...{ from: t - 2 * SECOND, to: t + 58 * SECOND, relistSum: 400_000, statusSum: 0 },
-      ...{ lists: 120, listErrors: 0, listSum: 300_000, longestList: 3_000, cpu: null },
-      ...calls,
+      ...{ from, to: t + 58 * SECOND, relistSum, longestList, cpu: null },
+      sandboxLists: { calls: sandboxLists, errors: sandboxErrors, sum: sandboxSum },
+      containerLists: { calls: containerLists, errors: containerErrors, sum: containerSum },
+      sandboxStatuses: { calls: 1, errors: 0, sum: sandboxStatus },
+      containerStatuses: { calls: 1, errors: 0, sum: containerStatus },
     },
   };
 }

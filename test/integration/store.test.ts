@@ -105,8 +105,12 @@ const VIEWS: Record<string, string[]> = {
       'hist',
       'sandboxes',
       'containers',
-      'bytes',
+      'exited_sandboxes',
+      'exited_containers',
+      'sandbox_list_bytes',
+      'container_list_bytes',
     ],
+    ...['cpu_some', 'io_some', 'io_full', 'memory_some', 'memory_full'],
   ],
   kubelet_minutes: [
     ...['relists', 'relist_p99_ms', 'hist', 'last_seen_age_ms', 'discarded', 'stream_errors', 'list_p99_ms'],
