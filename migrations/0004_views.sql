@@ -735,13 +735,13 @@ CROSS JOIN LATERAL (
 ) v;
 
 
--- When PLEG was unhealthy or relists were slow: was it the runtime or the kubelet?
+-- When PLEG was unhealthy or relists were slow: was it the runtime, the kubelet, or a node without time?
 --
 -- One row for each period in which a Node reported that PLEG was not healthy (`unhealthy`), and for each minute in which its
 -- kubelet reported a relist of more than ten seconds, or none started in the last ten (`slow`; with Evented PLEG, where relists are 300 s apart,
 -- the age is null). The lists of the kubelet and of the
 -- agent are compared over the same period: both slow is the runtime, only the kubelet's is the kubelet. Anything that proves
--- neither is `unknown`, and `why` says what is missing.
+-- none of them is `unknown`, and `why` says what is missing.
 --
 --   from_at, to_at   unhealthy: from one threshold before the condition, when PLEG was last seen active at the latest, until it
 --                    recovered (null: not yet);
@@ -755,6 +755,10 @@ CROSS JOIN LATERAL (
 --                    A list that hangs is an open gap. fast: its minutes cover the period, none has a failure, a gap or a list of a
 --                    second or more, and it listed so often that whatever held up the kubelet's longest list would have held up
 --                    one of ours for more than that second.
+--   node             where our lists were not fast, and the kernel proves that the node had no time: for at least half of the period all its tasks
+--                    that were not idle waited for the disk or for memory; or at least one waited for a processor for nine tenths of it, and the
+--                    agent itself did not get to run for a tenth. Pressure that is less, or measured for less than half of the period, is only shown
+--                    beside the verdict: that some task waited does not prove that the runtime did.
 --
 -- A condition on node_id, at or day reaches the table, because there is no window function above it: a query for a few nodes or the latest condition
 -- of each does not read the history of all.
@@ -801,6 +805,12 @@ WITH period AS (
     SELECT count(*) AS minutes, sum(m.relists)::int8 AS our_relists, sum(m.errors)::int8 AS our_errors,
            max(m.max_us)::float8 / 1000 AS our_longest_ms,
            max(m.span_us::float8 / 1000 / nullif(m.relists, 0)) AS our_period_ms,
+           sum(m.pressure_us)::float8 / 1000 AS pressure_ms,
+           store.share_waited(sum(m.cpu_some_us), sum(m.pressure_us)) AS cpu_some,
+           store.share_waited(sum(m.io_some_us), sum(m.pressure_us)) AS io_some,
+           store.share_waited(sum(m.io_full_us), sum(m.pressure_us)) AS io_full,
+           store.share_waited(sum(m.memory_some_us), sum(m.pressure_us)) AS memory_some,
+           store.share_waited(sum(m.memory_full_us), sum(m.pressure_us)) AS memory_full,
            coalesce(sum(store.overlap_ms(m.ended_at - m.span_us * interval '1 microsecond', m.ended_at,
                                          k.from_at, least(k.until, k.counted_to))) FILTER (WHERE m.relists > 0), 0) AS our_minutes_ms
     FROM store.relist_minute m
@@ -811,6 +821,8 @@ WITH period AS (
   ) m
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE g.scope = 'list') AS list_gaps,
+           coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
+             WHERE g.cause = 'agent_stalled'), 0) AS our_stalled_ms,
            greatest(0,
              coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
                WHERE g.scope = 'list' AND g.cause IN ('slow', 'deadline_exceeded', 'unavailable')), 0)
@@ -835,7 +847,8 @@ WITH period AS (
            WHEN list_errors * 2 >= lists AND longest_list_ms < 5000 THEN 'failing'
            WHEN longest_list_ms >= 5000 AND list_ms * 2 >= relist_ms AND (kind = 'slow' OR list_ms * 2 >= counted_ms) THEN 'slow'
            ELSE 'not_slow'
-         END AS kubelet_lists
+         END AS kubelet_lists,
+         extract(epoch FROM until - from_at)::float8 * 1000 AS period_ms
   FROM ours o
 ), judged AS (
   SELECT o.*,
@@ -845,16 +858,26 @@ WITH period AS (
            WHEN list_gaps = 0 AND our_errors = 0 AND our_longest_ms < 1000 AND our_minutes_ms >= 0.9 * counted_ms
                 AND CASE kubelet_lists WHEN 'slow' THEN longest_list_ms ELSE counted_ms END > 1.25 * our_period_ms + 2000 THEN 'fast'
            ELSE 'unknown'
-         END AS our_lists
+         END AS our_lists,
+         CASE
+           WHEN pressure_ms * 2 < period_ms THEN NULL
+           WHEN io_full >= 0.5 AND io_full >= memory_full THEN 'disk'
+           WHEN memory_full >= 0.5 THEN 'memory'
+           WHEN cpu_some >= 0.9 AND our_stalled_ms >= 0.1 * period_ms THEN 'processor'
+         END AS lacking
   FROM kubelet_judged o
 )
 SELECT j.cluster_id, j.node_id, j.kind, j.from_at, j.to_at,
        CASE
+         WHEN j.lacking IS NOT NULL AND j.our_lists <> 'fast' THEN 'node'
          WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'slow' THEN 'runtime'
          WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'fast' THEN 'kubelet'
          ELSE 'unknown'
        END AS verdict,
        CASE
+         WHEN j.lacking IS NOT NULL AND j.our_lists <> 'fast'
+           THEN format('tasks of the node waited for its %s for %s %% of the time', j.lacking,
+                       round(100 * CASE j.lacking WHEN 'disk' THEN j.io_full WHEN 'memory' THEN j.memory_full ELSE j.cpu_some END))
          WHEN j.lists IS NULL THEN 'the kubelet reported nothing'
          WHEN j.kubelet_lists = 'unknown' THEN 'no list of the kubelet ended, or it reported too little of the period'
          WHEN j.kubelet_lists = 'not_slow' THEN 'the lists of the kubelet that ended were not slow'
@@ -867,14 +890,14 @@ SELECT j.cluster_id, j.node_id, j.kind, j.from_at, j.to_at,
        j.lists AS kubelet_list_calls, j.list_errors AS kubelet_list_errors, j.list_ms AS kubelet_list_ms,
        j.longest_list_ms AS kubelet_longest_list_ms, j.relist_ms AS kubelet_relist_ms, j.status_ms AS kubelet_status_ms,
        j.our_relists, j.our_errors, j.our_longest_ms AS our_longest_relist_ms, j.our_period_ms, j.our_waiting_ms,
-       j.at, j.message, j.pleg_seen_ago_ms, j.threshold_ms, j.day
+       j.at, j.message, j.pleg_seen_ago_ms, j.threshold_ms, j.day, j.cpu_some, j.io_some, j.io_full, j.memory_some, j.memory_full
 FROM judged j;
 
 CREATE VIEW plegwatch.pleg_verdicts WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, v.kind, v.from_at, v.to_at, v.verdict, v.why, v.kubelet_lists, v.our_lists,
        v.kubelet_list_calls, v.kubelet_list_errors, v.kubelet_list_ms, v.kubelet_longest_list_ms, v.kubelet_relist_ms, v.kubelet_status_ms,
        v.our_relists, v.our_errors, v.our_longest_relist_ms, v.our_period_ms, v.our_waiting_ms,
-       v.at, v.message, v.pleg_seen_ago_ms, v.threshold_ms, v.day
+       v.at, v.message, v.pleg_seen_ago_ms, v.threshold_ms, v.day, v.cpu_some, v.io_some, v.io_full, v.memory_some, v.memory_full
 FROM store.pleg_verdict v
 LEFT JOIN store.node n ON n.node_id = v.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = v.cluster_id;

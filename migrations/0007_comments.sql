@@ -427,13 +427,13 @@ COMMENT ON COLUMN plegwatch.finding_evidence.until IS 'the end of the period';
 COMMENT ON COLUMN plegwatch.finding_evidence.fact IS 'what was seen';
 COMMENT ON COLUMN plegwatch.finding_evidence.record IS 'the view and the row where it is stored; null for what only the proof says';
 
-COMMENT ON VIEW plegwatch.pleg_verdicts IS 'One row per period in which PLEG was unhealthy or relists were slow: was it the runtime or the kubelet?';
+COMMENT ON VIEW plegwatch.pleg_verdicts IS 'One row per period in which PLEG was unhealthy or relists were slow: was it the runtime, the kubelet, or a node without time?';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.node IS 'the name of the Node';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.kind IS 'unhealthy: a Node reported that PLEG is not healthy; slow: a minute with a relist of more than ten seconds';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.from_at IS 'when the period began; unhealthy: when PLEG was last active';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.to_at IS 'when it ended; null while it lasts';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.verdict IS 'runtime, kubelet or unknown';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.verdict IS 'runtime, kubelet, node or unknown';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.why IS 'what the verdict rests on, or what is missing';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_lists IS 'the lists of the kubelet: slow, failing, not_slow or unknown';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.our_lists IS 'the lists of the agent: slow, fast or unknown';
@@ -453,6 +453,11 @@ COMMENT ON COLUMN plegwatch.pleg_verdicts.message IS 'the message of the conditi
 COMMENT ON COLUMN plegwatch.pleg_verdicts.pleg_seen_ago_ms IS 'how long ago PLEG was last active, by the message';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.threshold_ms IS 'the threshold of the kubelet, by the message';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.cpu_some IS 'pressure of the node: the share of the time in which at least one task waited for a processor; null where its kernel does not report pressure, 0 up to a hundredth';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.io_some IS 'the same of the disk';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.io_full IS 'the share of the time in which all tasks that were not idle waited for the disk';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.memory_some IS 'the share of the time in which at least one task waited for memory';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.memory_full IS 'the same of all tasks that were not idle';
 
 COMMENT ON VIEW plegwatch.fallback_intervals IS 'One row per period in which a kubelet had given up its event stream.';
 COMMENT ON COLUMN plegwatch.fallback_intervals.cluster IS 'the name of the cluster';

@@ -405,17 +405,20 @@ needs('postgres', 'redis-server')('the store', () => {
     );
     await rows(
       `WITH made AS MATERIALIZED (
-         SELECT jsonb_populate_record(m, jsonb_build_object('seq', n, 'bytes', 9007199254740991, 'covered_us', 9007199254740991,
+         SELECT jsonb_populate_record(m, jsonb_build_object('seq', n, 'span_us', 9007199254740991, 'covered_us', 9007199254740991,
                 'day', current_date - 20, 'minute', current_date - 20)) AS r
          FROM store.relist_minute m, generate_series(2, 1201) AS n)
        INSERT INTO store.relist_minute SELECT (r).* FROM made`,
     );
-    const sums = 'SELECT bytes FROM plegwatch.relist_minutes ORDER BY minute';
-    expect(await rows(sums)).toEqual([{ bytes: '9223372036854775807' }, { bytes: '4096' }]);
+    const all = { span_ms: 1_200 * 9_007_199_254_740.991, container_list_bytes: 4_096 };
+    expect(await rows('SELECT span_ms, container_list_bytes FROM plegwatch.relist_minutes ORDER BY minute')).toEqual([
+      { ...all, span_ms: expect.closeTo(all.span_ms, -3) },
+      { span_ms: 60_000, container_list_bytes: 4_096 },
+    ]);
     expect((await maintain({ databaseUrl: bed.databaseUrl, log: silent }))?.kept).toEqual([]);
-    expect(await rows('SELECT bytes FROM plegwatch.relist_hours ORDER BY hour')).toEqual([
-      { bytes: '9223372036854775807' },
-      { bytes: '4096' },
+    expect(await rows('SELECT span_us, container_list_bytes FROM store.relist_hour ORDER BY hour')).toEqual([
+      { span_us: '9223372036854775807', container_list_bytes: 4_096 },
+      { span_us: '60000000', container_list_bytes: 4_096 },
     ]);
   });
 

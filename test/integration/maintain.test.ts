@@ -43,9 +43,9 @@ needs('postgres')('maintenance', () => {
     await query(
       databaseUrl,
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-                                 containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at,
-                                 lists)
-       SELECT current_date - 20 + n * interval '1 minute', current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 0, 2, n, 10 * n, 2, 1, 0, 60000000,
+                                 containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, expected, matched,
+                                 unobservable, covered_us, span_us, ended_at, wall_at, lists)
+       SELECT current_date - 20 + n * interval '1 minute', current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 0, 0, 5, 5, 2, 1, 0, 60000000,
               60000000, current_date - 20 + (n + 1) * interval '1 minute', current_date - 20 + (n + 1) * interval '1 minute', ''
        FROM generate_series(1, 70) AS n`,
     );
@@ -103,11 +103,12 @@ needs('postgres')('maintenance', () => {
     await query(
       databaseUrl,
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, kubelet_relists, kubelet_hist,
+         containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, expected, matched, unobservable, covered_us,
+         span_us, ended_at, kubelet_relists, kubelet_hist,
          kubelet_last_seen_age_ms, kubelet_discarded, kubelet_stream_errors, kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us,
          kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_sandbox_lists, kubelet_sandbox_list_errors, kubelet_sandbox_list_us,
          kubelet_longest_list_us, kubelet_container_status_us, kubelet_cpu_us, kubelet_resident_bytes, wall_at, lists)
-       SELECT at, current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 10, 2, 1, 0, 60000000, 60000000, at, k.relists, k.hist::int2[],
+       SELECT at, current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 0, 2, n, 10 * n, 2, 1, 0, 60000000, 60000000, at, k.relists, k.hist::int2[],
               n, n, n, n, k.relists, k.relists * 1000000::int8, at, at + interval '30 seconds' * k.relists / 60, 100 * k.relists, k.relists, n, 50 * k.relists, 1000 * n,
               10 * k.relists, 5 * k.relists, 100 * n, at, ''
        FROM (VALUES (1, 60, '{50,10}'), (2, 60, '{60}'), (3, 0, '{}'), (61, NULL, NULL)) AS k (n, relists, hist),
@@ -151,8 +152,9 @@ needs('postgres')('maintenance', () => {
     await query(
       databaseUrl,
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at, lists)
-       SELECT at, current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,32767}', 3, 4, 10, 2, 1, 0, 0, 0, at, at, ''
+         containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, expected, matched, unobservable, covered_us,
+         span_us, ended_at, wall_at, lists)
+       SELECT at, current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,32767}', 3, 4, 0, 0, 5, 5, 2, 1, 0, 0, 0, at, at, ''
        FROM generate_series(1, 65550) AS n, LATERAL (SELECT (current_date - 20)::timestamp AT TIME ZONE 'UTC' AS at) AS m`,
     );
     await maintain({ databaseUrl, log: silent });

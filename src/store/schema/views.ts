@@ -259,6 +259,7 @@ const verdict = {
   ...some(float8, 'kubelet_list_ms kubelet_longest_list_ms kubelet_relist_ms kubelet_status_ms'),
   ...some(float8, 'our_longest_relist_ms our_period_ms our_waiting_ms'),
   ...some(text, 'message'),
+  ...some(float8, 'cpu_some io_some io_full memory_some memory_full'),
 };
 export const plegVerdicts = view('pleg_verdicts', {
   ...verdict,
