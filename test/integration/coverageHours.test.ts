@@ -79,7 +79,13 @@ const bucketsOf = (n: number, length: number) =>
 
 /** Some of a minute are too short to be kept. */
 const waits = (n: number) => ({
-  ...{ cpuSome: 50 * (n % 17), ioSome: 20 * (n % 23), ioFull: 10 * (n % 23), memorySome: 30 * (n % 3), memoryFull: 0 },
+  ...{
+    cpuSome: 50 * (n % 17),
+    ioSome: 20 * (n % 23),
+    ioFull: 10 * (n % 23),
+    memorySome: 30 * (n % 3),
+    memoryFull: 0,
+  },
 });
 
 /** Of some the calls were not counted, and of others the processor time was not reported. */

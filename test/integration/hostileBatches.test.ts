@@ -394,7 +394,11 @@ needs('postgres', 'redis-server')('the store', () => {
     const one = agentIncarnation('node-a');
     const minute = relistMinute({ t: 1_000, containerListBytes: 4_096, span: 60_000_000 });
     await sendInTurn(
-      one.batch(1, [minute, relistMinute({ containerListBytes: 2 ** 53 - 1 }), relistMinute({ span: 2 ** 53 - 1 })]),
+      one.batch(1, [
+        minute,
+        relistMinute({ containerListBytes: 2 ** 53 - 1 }),
+        relistMinute({ span: 2 ** 53 - 1 }),
+      ]),
     );
     expect(await rows('SELECT cause, records FROM plegwatch.gaps')).toEqual([
       { cause: 'unreadable', records: 1 },
@@ -411,7 +415,9 @@ needs('postgres', 'redis-server')('the store', () => {
        INSERT INTO store.relist_minute SELECT (r).* FROM made`,
     );
     const all = { span_ms: 1_200 * 9_007_199_254_740.991, container_list_bytes: 4_096 };
-    expect(await rows('SELECT span_ms, container_list_bytes FROM plegwatch.relist_minutes ORDER BY minute')).toEqual([
+    expect(
+      await rows('SELECT span_ms, container_list_bytes FROM plegwatch.relist_minutes ORDER BY minute'),
+    ).toEqual([
       { ...all, span_ms: expect.closeTo(all.span_ms, -3) },
       { span_ms: 60_000, container_list_bytes: 4_096 },
     ]);

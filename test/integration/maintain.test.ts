@@ -131,7 +131,13 @@ needs('postgres')('maintenance', () => {
         ...{ minutes: 3, relists: 120, hist: [110, 10], age: 3, discarded: 6, stream_errors: 3, p99: 3 },
         ...{ intervals: 120, interval_us: 120_000_000, counted_us: 60_000_000, relist_us: 12_000 },
         ...{ calls: 120, errors: 6, list_us: 6_000, longest_us: 3_000, status_us: 1_200 },
-        ...{ cpu_us: 600, resident: 300, exited_containers: 2, sandbox_list_bytes: 3, container_list_bytes: 30 },
+        ...{
+          cpu_us: 600,
+          resident: 300,
+          exited_containers: 2,
+          sandbox_list_bytes: 3,
+          container_list_bytes: 30,
+        },
       },
       {
         minutes: 1,

@@ -121,7 +121,12 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
 
   it('show how large each list was, how much of it had exited, and the pressure of the node, which is not known of every minute', async () => {
     const { rows } = await client.query('SELECT * FROM plegwatch.relist_minutes ORDER BY minute');
-    const sizes = { exited_sandboxes: 1, exited_containers: 11, sandbox_list_bytes: 12_000, container_list_bytes: 48_000 };
+    const sizes = {
+      exited_sandboxes: 1,
+      exited_containers: 11,
+      sandbox_list_bytes: 12_000,
+      container_list_bytes: 48_000,
+    };
     expect(rows).toMatchObject([
       { ...sizes, cpu_some: null, io_full: null, memory_full: null },
       // Up to a hundredth of the time is none.

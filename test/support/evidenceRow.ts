@@ -40,6 +40,7 @@ export const row: EvidenceRow = {
   runtime_version: '2.1.9',
   kubelet_version: 'v1.36.3',
   state,
+  list_hang: null,
   expected: 100,
   matched: 98,
   unobservable: 1,

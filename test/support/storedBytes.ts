@@ -253,7 +253,12 @@ export class TrafficNode {
       },
       // Of a node that is not short of anything.
       pressure: {
-        ...{ span, cpuSome: this.#duration(300_000), ioSome: this.#duration(90_000), ioFull: this.#duration(50_000) },
+        ...{
+          span,
+          cpuSome: this.#duration(300_000),
+          ioSome: this.#duration(90_000),
+          ioFull: this.#duration(50_000),
+        },
         ...{ memorySome: 0, memoryFull: 0 },
       },
     };

@@ -27,7 +27,13 @@ const NONE: PressureTotals = { cpuSome: 0, ioSome: 0, ioFull: 0, memorySome: 0, 
 const silent = { info: () => {} };
 
 test('the totals of the three files are read', () => {
-  expect(parsePressure({ ...FILES, memory: 'some avg10=0.00 avg60=0.00 avg300=0.00 total=7\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n' })).toEqual({
+  expect(
+    parsePressure({
+      ...FILES,
+      memory:
+        'some avg10=0.00 avg60=0.00 avg300=0.00 total=7\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n',
+    }),
+  ).toEqual({
     cpuSome: 547_266_049,
     ioSome: 547_266_049,
     ioFull: 3_765_756,
@@ -56,7 +62,11 @@ test.each([
 
 test('whatever the files hold, a reading is refused or has counts, and what two readings differ by fits into a record', () => {
   const damaged = fc
-    .tuple(fc.nat(FILE.length), fc.nat(20), fc.oneof(fc.string(), fc.constantFrom('9'.repeat(16), '-', '.5', '\n', '\0', SOME)))
+    .tuple(
+      fc.nat(FILE.length),
+      fc.nat(20),
+      fc.oneof(fc.string(), fc.constantFrom('9'.repeat(16), '-', '.5', '\n', '\0', SOME)),
+    )
     .map(([at, cut, put]) => FILE.slice(0, at) + put + FILE.slice(at + cut));
   const file = fc.oneof(fc.constant(FILE), damaged, fc.string({ maxLength: 600 }));
   const files = fc.record({ cpu: file, io: file, memory: file });
@@ -67,8 +77,7 @@ test('whatever the files hold, a reading is refused or has counts, and what two 
         expect(Number.isSafeInteger(total) && total >= 0).toBe(true);
       if (before === null || now === null) return;
       const pressure = pressureBetween({ at: mono(0), totals: before }, { at: mono(span), totals: now });
-      if (pressure !== undefined)
-        expect(parseRecord(relistMinute({ pressure }))).toMatchObject({ ok: true });
+      if (pressure !== undefined) expect(parseRecord(relistMinute({ pressure }))).toMatchObject({ ok: true });
     }),
     { numRuns: runsOf(20_000), seed: 20_261_125 },
   );

@@ -33,9 +33,11 @@ export function parsePressure(files: Readonly<Record<Resource, string>>): Pressu
   return isComplete(totals) ? totals : null;
 }
 
-const isComplete = (totals: {
-  readonly [K in keyof PressureTotals]: number | null;
-}): totals is PressureTotals => Object.values(totals).every((total) => total !== null);
+const isComplete = (
+  totals: {
+    readonly [K in keyof PressureTotals]: number | null;
+  },
+): totals is PressureTotals => Object.values(totals).every((total) => total !== null);
 
 function totalOf(file: string, kind: 'some' | 'full'): number | null {
   const [line, ...others] = file.split('\n').filter((each) => each.startsWith(`${kind} `));

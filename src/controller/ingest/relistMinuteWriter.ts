@@ -1,7 +1,14 @@
 /*
  * Columns of store.relist_minute.
  */
-import type { CallTotals, KubeletCalls, KubeletMinute, MinuteStatuses, NodePressure } from '../../protocol/record.ts';
+import type {
+  CallTotals,
+  KubeletCalls,
+  KubeletMinute,
+  ListHang,
+  MinuteStatuses,
+  NodePressure,
+} from '../../protocol/record.ts';
 import { packLists } from '../../store/listTimes.ts';
 import { literal } from '../../store/literal.ts';
 import type { BatchScope } from './batchScope.ts';
@@ -102,6 +109,25 @@ function pressureColumns(rows: readonly MinuteRow[]): unknown[] {
   ];
 }
 
+/** Null where no list hung. */
+function hangColumns(rows: readonly MinuteRow[]): unknown[] {
+  const column = (value: (hang: ListHang, epochStart: number) => number | null) =>
+    literal(rows, ({ scope, record: { statuses } }) =>
+      statuses?.hang === undefined ? null : value(statuses.hang, scope.epochStart),
+    );
+  return [
+    column(({ from }, epochStart) => epochStart + from),
+    column(({ to }, epochStart) => (to === null ? null : epochStart + to)),
+    column(({ waited }) => waited),
+    column(({ listed }) => listed),
+    column(({ asked }) => asked),
+    column(({ quick }) => quick),
+    column(({ unanswered }) => unanswered),
+    rows.map(({ record }) => record.statuses?.hang?.call ?? null),
+    rows.map(({ record }) => record.statuses?.hang?.verdict ?? null),
+  ];
+}
+
 export const writeRelistMinutes = recordWriter('relist_minute', insertRelistMinutes, (rows) => [
   ...keysOf(rows),
   literal(rows, ({ record }) => record.relists),
@@ -125,4 +151,5 @@ export const writeRelistMinutes = recordWriter('relist_minute', insertRelistMinu
   rows.map(({ record }) => packLists(record.lists)),
   ...statusColumns(rows),
   ...pressureColumns(rows),
+  ...hangColumns(rows),
 ]);

@@ -225,11 +225,15 @@ test('call durations are summed over scrapes, and the longest list took at least
   });
 });
 
-test("lists and statuses of a real kubelet are counted apart", () => {
+test('lists and statuses of a real kubelet are counted apart', () => {
   const scrapeOf = (file: string, seconds: number): GoodScrape => {
     const figures = readMetrics(readFileSync(new URL(`testdata/${file}`, import.meta.url), 'utf8'));
     if (figures === null) throw new Error('not a kubelet');
-    const at = { started: mono(seconds * 1e6), ended: mono(seconds * 1e6), wall: wall((START_S + seconds) * 1e6) };
+    const at = {
+      started: mono(seconds * 1e6),
+      ended: mono(seconds * 1e6),
+      wall: wall((START_S + seconds) * 1e6),
+    };
     return { ok: true, figures, identity: 'Verified', ...at };
   };
   const minutes = new KubeletMinutes(mono(0));
