@@ -414,7 +414,7 @@ needs('postgres', 'redis-server')('the store', () => {
          FROM store.relist_minute m, generate_series(2, 1201) AS n)
        INSERT INTO store.relist_minute SELECT (r).* FROM made`,
     );
-    const all = { span_ms: 1_200 * 9_007_199_254_740.991, container_list_bytes: 4_096 };
+    const all = { span_ms: (1_200 * (2 ** 53 - 1)) / 1_000, container_list_bytes: 4_096 };
     expect(
       await rows('SELECT span_ms, container_list_bytes FROM plegwatch.relist_minutes ORDER BY minute'),
     ).toEqual([
