@@ -114,13 +114,13 @@ LEFT JOIN store.container s ON s.node_id = h.node_id AND s.container_key = o.san
 -- With the numbers of node and cluster, for other views.
 CREATE VIEW store.finding_detail WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nullif(f.cause, '') AS cause,
-       f.container_id, f.pod_uid, f.pod_namespace, f.pod_name, f.container_name,
+       f.container_id, f.pod_uid, f.pod_namespace, f.pod_name, nullif(f.container_name, '') AS container_name,
        f.window_from, f.window_to, f.occurred_at, f.detected_at, u.resolved_at,
        f.lateness_us / 1000.0::float8 AS lateness_ms, f.delivery_us / 1000.0::float8 AS delivery_ms,
        u.lag_min_ms, u.lag_max_ms, u.lag_anomalous, coalesce(k.mode, 'Unknown') AS mode,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, f.proof,
-       x.epoch, f.seq, u.lag_reason, f.node_id, f.cluster_id
+       x.epoch, f.seq, u.lag_reason, f.container_name = '' AS is_sandbox, f.node_id, f.cluster_id
 FROM store.finding f
 LEFT JOIN store.node n ON n.node_id = f.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id
@@ -134,9 +134,9 @@ LEFT JOIN LATERAL (
   FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id
 ) u ON true
 -- The kubelet's mode at that time, if an agent observed it: the one it last changed to, else the one it first changed from, else the
--- present one.
+-- present one. Between the two scrapes around a change it is unknown, except that a kubelet that was restarted has its mode since it started.
 LEFT JOIN LATERAL (
-  SELECT coalesce(before.to_mode, after.from_mode, s.mode) AS mode
+  SELECT CASE WHEN after.not_before <= moment.at THEN after.meanwhile ELSE coalesce(before.to_mode, after.from_mode, s.mode) END AS mode
   FROM (SELECT coalesce(f.occurred_at, f.window_to, f.detected_at) AS at) moment
   LEFT JOIN LATERAL (
     SELECT m.to_mode FROM store.mode_change m
@@ -144,7 +144,10 @@ LEFT JOIN LATERAL (
     ORDER BY m.at DESC, m.seq DESC LIMIT 1
   ) before ON true
   LEFT JOIN LATERAL (
-    SELECT m.from_mode FROM store.mode_change m
+    SELECT m.from_mode, m.not_before,
+           CASE WHEN m.from_mode = m.to_mode OR m.proof ->> 'kubelet_restarted' IN ('start_time', 'machine')
+                     AND jsonb_typeof(m.proof #> '{after,process_start}') = 'number' THEN m.to_mode ELSE 'Unknown' END AS meanwhile
+    FROM store.mode_change m
     WHERE m.node_id = f.node_id AND m.at > moment.at
     ORDER BY m.at, m.seq LIMIT 1
   ) after ON true
@@ -160,7 +163,7 @@ LEFT JOIN LATERAL (
 CREATE VIEW plegwatch.findings WITH (security_invoker = true) AS
 SELECT cluster, node, finding_id, kind, event_type, cause, container_id, pod_uid, pod_namespace, pod_name, container_name, window_from, window_to,
        occurred_at, detected_at, resolved_at, lateness_ms, delivery_ms, lag_min_ms, lag_max_ms, lag_anomalous, mode, runtime_name, runtime_version,
-       kubelet_version, proof, epoch, seq, lag_reason
+       kubelet_version, proof, epoch, seq, lag_reason, is_sandbox
 FROM store.finding_detail;
 
 -- From when until when each epoch observed its node, on the timeline of the epoch. An epoch without a record is left out, here and where the
@@ -371,10 +374,10 @@ SELECT m.cluster, m.node, m.minute, m.relists, m.errors,
        m.cpu_some, m.io_some, m.io_full, m.memory_some, m.memory_full,
        m.expected, m.matched, m.unobservable, m.covered_ms, m.span_ms, m.day,
        nullif(m.runtime_name, '') AS runtime_name, nullif(m.runtime_version, '') AS runtime_version,
-       nullif(m.kubelet_version, '') AS kubelet_version
+       nullif(m.kubelet_version, '') AS kubelet_version, m.from_at, m.to_at
 FROM (
-  SELECT c.name AS cluster, n.name AS node, r.minute, r.day,
-         sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) FILTER (WHERE r.relists > 0) / 1000.0::float8 AS max_ms,
+  SELECT c.name AS cluster, n.name AS node, r.minute, r.day, min(r.ended_at - r.span_us * interval '1 microsecond') AS from_at,
+         max(r.ended_at) AS to_at, sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) FILTER (WHERE r.relists > 0) / 1000.0::float8 AS max_ms,
          store.hist_sum(r.hist::int4[]) AS hist, max(r.sandboxes) AS sandboxes, max(r.containers) AS containers,
          max(r.exited_sandboxes) AS exited_sandboxes, max(r.exited_containers) AS exited_containers,
          max(r.sandbox_list_bytes) AS sandbox_list_bytes, max(r.container_list_bytes) AS container_list_bytes,
@@ -712,6 +715,9 @@ CROSS JOIN LATERAL (
       AND o.day BETWEEN (w.from_at AT TIME ZONE 'UTC')::date - 1 AND (f.detected_at AT TIME ZONE 'UTC')::date
       AND store.event_type_name(v.flags & 255) = f.event_type AND v.received_at <= f.detected_at)
   UNION ALL
+  SELECT 52, u.at, NULL, 'it was overdue: no such event of it had been received by then', format('findings %s', f.finding_id)
+  FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what = 'overdue'
+  UNION ALL
   SELECT 60, t.at, NULL, t.fact, NULL
   FROM (VALUES
     (store.proof_ns(w.proof #> '{exactTimes,createdNs}'), 'created, by its status'),
@@ -766,7 +772,7 @@ CROSS JOIN LATERAL (
          format('epochs %s', x.epoch)
   UNION ALL
   SELECT 95, u.at, NULL, concat_ws(' ', 'later:', u.what, u.value_ms, u.note), format('findings %s', f.finding_id)
-  FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id
+  FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what <> 'overdue'
 ) v;
 
 

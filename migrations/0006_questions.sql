@@ -363,7 +363,7 @@ FROM (
     SELECT count(*) FILTER (WHERE f.kind = 'missed' AND NOT EXISTS (
              SELECT FROM store.finding_update u
              WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved')) AS missed,
-           array_agg(DISTINCT concat(f.event_type, CASE coalesce(f.container_name, '') WHEN '' THEN ' of a sandbox' ELSE ' of a container' END))
+           array_agg(DISTINCT concat(f.event_type, CASE f.container_name WHEN '' THEN ' of a sandbox' ELSE ' of a container' END))
              FILTER (WHERE f.kind = 'unannounced' AND f.cause = 'never_sent') AS blind_spots
     FROM store.finding f
     WHERE f.node_id = n.node_id AND f.detected_at > now() - interval '7 days' AND f.kind IN ('missed', 'unannounced')

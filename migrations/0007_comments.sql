@@ -106,7 +106,7 @@ COMMENT ON COLUMN plegwatch.findings.container_id IS 'the id of the container or
 COMMENT ON COLUMN plegwatch.findings.pod_uid IS 'the UID of the pod';
 COMMENT ON COLUMN plegwatch.findings.pod_namespace IS 'the namespace of the pod';
 COMMENT ON COLUMN plegwatch.findings.pod_name IS 'the name of the pod';
-COMMENT ON COLUMN plegwatch.findings.container_name IS 'the name of the container; empty or null for a sandbox';
+COMMENT ON COLUMN plegwatch.findings.container_name IS 'the name of the container; null for a sandbox, and where it is not known';
 COMMENT ON COLUMN plegwatch.findings.window_from IS 'it had not happened yet at this time';
 COMMENT ON COLUMN plegwatch.findings.window_to IS 'it had happened by this time';
 COMMENT ON COLUMN plegwatch.findings.occurred_at IS 'when it happened, where the runtime knows it';
@@ -117,7 +117,7 @@ COMMENT ON COLUMN plegwatch.findings.delivery_ms IS 'how long after it was built
 COMMENT ON COLUMN plegwatch.findings.lag_min_ms IS 'the published status was behind for at least this long; null where that is not known';
 COMMENT ON COLUMN plegwatch.findings.lag_max_ms IS 'and for at most this long';
 COMMENT ON COLUMN plegwatch.findings.lag_anomalous IS 'whether that is longer than is ordinary on the node';
-COMMENT ON COLUMN plegwatch.findings.mode IS 'the mode of the kubelet at that time; Unknown if nobody observed it';
+COMMENT ON COLUMN plegwatch.findings.mode IS 'the mode of the kubelet at that time; Unknown if nobody observed it, or if it changed at about that time';
 COMMENT ON COLUMN plegwatch.findings.runtime_name IS 'the container runtime at that time';
 COMMENT ON COLUMN plegwatch.findings.runtime_version IS 'its version';
 COMMENT ON COLUMN plegwatch.findings.kubelet_version IS 'the version of the kubelet at that time';
@@ -125,6 +125,7 @@ COMMENT ON COLUMN plegwatch.findings.proof IS 'what the conclusion rests on, as 
 COMMENT ON COLUMN plegwatch.findings.epoch IS 'the run of an agent';
 COMMENT ON COLUMN plegwatch.findings.seq IS 'the position of the record in its epoch, from 1; null where there is no record';
 COMMENT ON COLUMN plegwatch.findings.lag_reason IS 'why there is no lag';
+COMMENT ON COLUMN plegwatch.findings.is_sandbox IS 'whether it is a sandbox; null where neither that nor the name of a container is known';
 
 COMMENT ON VIEW plegwatch.stream_sessions IS 'One row per subscription to the events of a runtime.';
 COMMENT ON COLUMN plegwatch.stream_sessions.cluster IS 'the name of the cluster';
@@ -171,10 +172,10 @@ COMMENT ON COLUMN plegwatch.gaps.filled_at IS 'when they arrived after all';
 COMMENT ON COLUMN plegwatch.gaps.gap_id IS 'the id of the gap';
 COMMENT ON COLUMN plegwatch.gaps.record_bytes IS 'what arrived in place of a record that cannot be stored';
 
-COMMENT ON VIEW plegwatch.relist_minutes IS 'One row per node and minute: the relists of the agent.';
+COMMENT ON VIEW plegwatch.relist_minutes IS 'One row per node and minute: the relists of the agent. A row is about the time from from_at to to_at, which begins in its minute and usually ends in the next one.';
 COMMENT ON COLUMN plegwatch.relist_minutes.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.relist_minutes.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.relist_minutes.minute IS 'the minute';
+COMMENT ON COLUMN plegwatch.relist_minutes.minute IS 'the UTC minute in which its time begins: what happened at 07:31:02 can be in the row of 07:30';
 COMMENT ON COLUMN plegwatch.relist_minutes.relists IS 'how many relists succeeded';
 COMMENT ON COLUMN plegwatch.relist_minutes.errors IS 'how many failed';
 COMMENT ON COLUMN plegwatch.relist_minutes.p50_ms IS 'the median duration of those that succeeded; null if none did';
@@ -202,6 +203,8 @@ COMMENT ON COLUMN plegwatch.relist_minutes.day IS 'the UTC date by which the row
 COMMENT ON COLUMN plegwatch.relist_minutes.runtime_name IS 'the container runtime in that minute';
 COMMENT ON COLUMN plegwatch.relist_minutes.runtime_version IS 'its version';
 COMMENT ON COLUMN plegwatch.relist_minutes.kubelet_version IS 'the version of the kubelet at that time';
+COMMENT ON COLUMN plegwatch.relist_minutes.from_at IS 'since when everything in the row was counted';
+COMMENT ON COLUMN plegwatch.relist_minutes.to_at IS 'until when';
 
 COMMENT ON VIEW plegwatch.relists IS 'One row per relist of the agent.';
 COMMENT ON COLUMN plegwatch.relists.cluster IS 'the name of the cluster';
@@ -251,21 +254,21 @@ COMMENT ON COLUMN plegwatch.relist_hours.runtime_version IS 'its version';
 COMMENT ON COLUMN plegwatch.relist_hours.kubelet_version IS 'the version of the kubelet at that time';
 COMMENT ON COLUMN plegwatch.relist_hours.epoch IS 'the run of the agent';
 
-COMMENT ON VIEW plegwatch.kubelet_minutes IS 'One row per node and minute in which the kubelet was scraped: its own figures.';
+COMMENT ON VIEW plegwatch.kubelet_minutes IS 'One row per node and minute in which the kubelet was scraped: its own figures. A row is about the time from counted_from to counted_to, which begins at the last scrape before its minute and usually ends in the next minute.';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.minute IS 'the minute';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.minute IS 'the UTC minute in which the first of its scrapes can have been: what the kubelet did at 07:31:02 can be in the row of 07:30';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.relists IS 'how many relists of the kubelet ended';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_p99_ms IS '99 in 100 of them were at most this long';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_hist_bounds()';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.last_seen_age_ms IS 'how long ago its PLEG was last active; null where its metric does not say: before the first relist, and with the gate on, before 1.37';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.discarded IS 'events that it discarded because its channel was full';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.stream_errors IS 'errors of the kubelet''s own event stream since it started';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.stream_errors IS 'errors of the kubelet''s own event stream since it started, at counted_to';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.list_p99_ms IS '99 in 100 of its list calls were at most this long';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_period_ms IS 'the mean time between two relists of the kubelet';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.counted_from IS 'its calls were counted from this scrape';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.counted_to IS 'to this one';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.counted_from IS 'everything in the row was counted from this scrape; null at the first one of an agent';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.counted_to IS 'to this one: look here for a moment, not in minute';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_ms IS 'how long its relists took together';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.longest_list_ms IS 'a lower bound of its longest list';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_lists IS 'its calls ListPodSandbox that ended';
@@ -324,7 +327,7 @@ COMMENT ON COLUMN plegwatch.kubelet_hours.epoch IS 'the run of the agent';
 COMMENT ON VIEW plegwatch.status_checks IS 'One row per minute in which relists were slow and the agent asked for statuses: does that of one pod hang?';
 COMMENT ON COLUMN plegwatch.status_checks.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.status_checks.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.status_checks.minute IS 'the minute';
+COMMENT ON COLUMN plegwatch.status_checks.minute IS 'the UTC minute in which its time begins: it usually ends in the next one';
 COMMENT ON COLUMN plegwatch.status_checks.asked IS 'of how many sandboxes and containers it asked for the status, one after the other; one that is not answered counts in each minute';
 COMMENT ON COLUMN plegwatch.status_checks.slow IS 'how many of these statuses took a second or longer';
 COMMENT ON COLUMN plegwatch.status_checks.at IS 'when the slowest of those was asked for, or the one that a list waits for, perhaps in an earlier minute; null, as what follows, where none was slow';

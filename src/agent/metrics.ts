@@ -35,7 +35,7 @@ export class AgentMetrics extends MetricSet {
   readonly #mirrored: MirroredCounter[] = [];
   /** True at first, so that every series exists. */
   #showsListHang = true;
-  readonly #missed = this.counter('missed_events_total', 'Confirmed misses of the event stream.', {
+  readonly #missed = this.counter('missed_events_total', 'Events that were due and not delivered to the agent.', {
     event_type: EVENT_TYPES,
     cause: MISSED_CAUSES,
   });

@@ -96,6 +96,7 @@ const VIEWS: Record<string, string[]> = {
   gaps: ['scope', 'cause', 'from_at', 'to_at', 'epoch', 'from_seq', 'to_seq', 'records', 'filled_at'],
   relist_minutes: [
     ...[
+      'minute',
       'relists',
       'errors',
       'p50_ms',
@@ -110,10 +111,11 @@ const VIEWS: Record<string, string[]> = {
       'sandbox_list_bytes',
       'container_list_bytes',
     ],
-    ...['cpu_some', 'io_some', 'io_full', 'memory_some', 'memory_full'],
+    ...['cpu_some', 'io_some', 'io_full', 'memory_some', 'memory_full', 'from_at', 'to_at'],
   ],
   kubelet_minutes: [
-    ...['relists', 'relist_p99_ms', 'hist', 'last_seen_age_ms', 'discarded', 'stream_errors', 'list_p99_ms'],
+    ...['minute', 'relists', 'relist_p99_ms', 'hist', 'last_seen_age_ms', 'discarded', 'stream_errors'],
+    ...['list_p99_ms', 'counted_from', 'counted_to'],
   ],
   node_conditions: ['at', 'status', 'reason', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
   pleg_verdicts: [

@@ -2,7 +2,7 @@
  * The evidence of a Node that is well, as it is read for its report, and the report that is built of it.
  */
 import { buildStatus } from '../../src/controller/reports/build.ts';
-import type { EvidenceRow, NodeStateRow } from '../../src/controller/reports/evidence.ts';
+import type { EvidenceRow, ListHangRow, NodeStateRow } from '../../src/controller/reports/evidence.ts';
 
 const NOW = '2026-11-20T12:00:00.250Z';
 export const ago = (seconds: number) => new Date(Date.parse(NOW) - seconds * 1000).toISOString();
@@ -21,6 +21,14 @@ export const state: NodeStateRow = {
   mode_reason: '',
   kubelet_error: null,
   kubelet_identity: 'Verified',
+};
+
+export const hang: ListHangRow = {
+  list_call: 'ListContainers',
+  from_at: ago(60.25),
+  verdict: 'container',
+  why: 'ListContainers waits for this container: its status does not answer, others do',
+  ...{ pod_namespace: 'shop', pod_name: 'cart', container_name: 'app', container_id: 'c1' },
 };
 
 export const row: EvidenceRow = {

@@ -98,7 +98,7 @@ export const REPORT_STATUS = object('The evidence, as of observedAt. There is no
     },
   ),
   'missed?': complete(
-    'State changes that the event stream never announced; one that is announced late counts as resolved. Absent if nothing could be observed: unknown is not zero.',
+    'State changes of which no event was delivered to the agent; one whose event comes late counts as resolved. Absent if nothing could be observed: unknown is not zero.',
     {
       total: count('Unresolved missed events since the start of the retention of findings.'),
       last24h: count('Unresolved missed events of the last 24 hours.'),

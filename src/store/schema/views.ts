@@ -89,7 +89,7 @@ const finding = {
   ...some(timestamptz, 'window_from window_to occurred_at resolved_at'),
   ...all(timestamptz, 'detected_at'),
   ...some(float8, 'lateness_ms delivery_ms lag_min_ms lag_max_ms'),
-  ...some(bool, 'lag_anomalous'),
+  ...some(bool, 'lag_anomalous is_sandbox'),
   ...all(jsonb, 'proof'),
   ...all(int4, 'seq'),
 };
@@ -131,6 +131,7 @@ export const relistMinutes = view('relist_minutes', {
   ...all(float8, 'covered_ms span_ms'),
   ...all(date, 'day'),
   ...some(text, 'runtime_name runtime_version kubelet_version'),
+  ...all(timestamptz, 'from_at to_at'),
 });
 export const relists = view('relists', {
   ...all(text, 'cluster node'),

@@ -101,7 +101,7 @@ LEFT JOIN LATERAL (
   SELECT jsonb_agg(to_jsonb(latest) ORDER BY latest.detected_at DESC, latest.finding_id) AS missed_events
   FROM (
     SELECT f.finding_id, coalesce(f.occurred_at, f.window_to, f.detected_at) AS at, f.detected_at, f.event_type, f.cause,
-           f.pod_namespace, f.pod_name, f.container_name,
+           f.pod_namespace, f.pod_name, nullif(f.container_name, '') AS container_name,
            (SELECT min(u.value_ms) FROM store.finding_update u
             WHERE u.node_id = n.node_id AND u.finding_id = f.finding_id AND u.what = 'lag_min') AS lag_ms
     FROM store.finding f
