@@ -296,9 +296,9 @@ COMMENT ON VIEW plegwatch.status_checks IS 'One row per minute in which relists 
 COMMENT ON COLUMN plegwatch.status_checks.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.status_checks.node IS 'the name of the Node';
 COMMENT ON COLUMN plegwatch.status_checks.minute IS 'the UTC minute in which its time begins: it usually ends in the next one';
-COMMENT ON COLUMN plegwatch.status_checks.asked IS 'of how many sandboxes and containers it asked for the status, one after the other';
+COMMENT ON COLUMN plegwatch.status_checks.asked IS 'of how many sandboxes and containers it asked for the status, one after the other; one that is not answered counts in each minute';
 COMMENT ON COLUMN plegwatch.status_checks.slow IS 'how many of these statuses took a second or longer';
-COMMENT ON COLUMN plegwatch.status_checks.at IS 'when the slowest of those was asked for; null, as what follows, where none was slow';
+COMMENT ON COLUMN plegwatch.status_checks.at IS 'when the slowest of those was asked for, or the one that a list waits for, perhaps in an earlier minute; null, as what follows, where none was slow';
 COMMENT ON COLUMN plegwatch.status_checks.pod_uid IS 'the UID of its pod';
 COMMENT ON COLUMN plegwatch.status_checks.pod_namespace IS 'the namespace of its pod';
 COMMENT ON COLUMN plegwatch.status_checks.pod_name IS 'the name of its pod';
@@ -306,7 +306,7 @@ COMMENT ON COLUMN plegwatch.status_checks.container_name IS 'the name of the con
 COMMENT ON COLUMN plegwatch.status_checks.container_id IS 'the id of the container or sandbox';
 COMMENT ON COLUMN plegwatch.status_checks.is_sandbox IS 'whether it is the sandbox of the pod';
 COMMENT ON COLUMN plegwatch.status_checks.status_ms IS 'how long the status took; of one that timed out, how long it was waited for';
-COMMENT ON COLUMN plegwatch.status_checks.timed_out IS 'whether it was given up, after five seconds';
+COMMENT ON COLUMN plegwatch.status_checks.timed_out IS 'whether it was not answered within five seconds';
 COMMENT ON COLUMN plegwatch.status_checks.longest_relist_ms IS 'the longest relist of the agent that was answered in this minute, null if none was: where lists took as long, it is the runtime that is slow, and not one pod';
 COMMENT ON COLUMN plegwatch.status_checks.runtime_name IS 'the container runtime';
 COMMENT ON COLUMN plegwatch.status_checks.runtime_version IS 'its version';
@@ -314,6 +314,33 @@ COMMENT ON COLUMN plegwatch.status_checks.kubelet_version IS 'the version of the
 COMMENT ON COLUMN plegwatch.status_checks.epoch IS 'the run of the agent';
 COMMENT ON COLUMN plegwatch.status_checks.seq IS 'the position of the record in its epoch';
 COMMENT ON COLUMN plegwatch.status_checks.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
+COMMENT ON COLUMN plegwatch.status_checks.list_call IS 'the list call that hung in this minute: ListPodSandbox or ListContainers; null if none did';
+COMMENT ON COLUMN plegwatch.status_checks.verdict IS 'what it waited for, as far as this minute knows: see list_hangs';
+
+COMMENT ON VIEW plegwatch.list_hangs IS 'One row for each list of the agent that was not answered within five seconds: which container, pod or runtime holds it up?';
+COMMENT ON COLUMN plegwatch.list_hangs.cluster IS 'the name of the cluster';
+COMMENT ON COLUMN plegwatch.list_hangs.node IS 'the name of the Node';
+COMMENT ON COLUMN plegwatch.list_hangs.list_call IS 'the call that hung: ListPodSandbox or ListContainers';
+COMMENT ON COLUMN plegwatch.list_hangs.from_at IS 'when the call began';
+COMMENT ON COLUMN plegwatch.list_hangs.to_at IS 'when it was answered or failed, or when the agent ended; null while it hangs';
+COMMENT ON COLUMN plegwatch.list_hangs.waited_ms IS 'how long the agent waited for it, by the last minute stored';
+COMMENT ON COLUMN plegwatch.list_hangs.verdict IS 'container or pod: its status does not answer while others do; runtime: no status is answered; none: every status is; unknown: too few were asked for';
+COMMENT ON COLUMN plegwatch.list_hangs.why IS 'what the verdict rests on';
+COMMENT ON COLUMN plegwatch.list_hangs.pod_uid IS 'the UID of the pod; null, as what follows of it, unless the verdict is container or pod';
+COMMENT ON COLUMN plegwatch.list_hangs.pod_namespace IS 'the namespace of the pod';
+COMMENT ON COLUMN plegwatch.list_hangs.pod_name IS 'the name of the pod';
+COMMENT ON COLUMN plegwatch.list_hangs.container_name IS 'the name of the container; null for a pod';
+COMMENT ON COLUMN plegwatch.list_hangs.container_id IS 'the id of the container or sandbox';
+COMMENT ON COLUMN plegwatch.list_hangs.listed IS 'containers and sandboxes that were listed before';
+COMMENT ON COLUMN plegwatch.list_hangs.asked IS 'statuses that were asked for meanwhile';
+COMMENT ON COLUMN plegwatch.list_hangs.quick IS 'how many of them were answered within a second';
+COMMENT ON COLUMN plegwatch.list_hangs.unanswered IS 'how many of them were not answered while the list hung';
+COMMENT ON COLUMN plegwatch.list_hangs.runtime_name IS 'the container runtime';
+COMMENT ON COLUMN plegwatch.list_hangs.runtime_version IS 'its version';
+COMMENT ON COLUMN plegwatch.list_hangs.kubelet_version IS 'the version of the kubelet';
+COMMENT ON COLUMN plegwatch.list_hangs.epoch IS 'the run of the agent';
+COMMENT ON COLUMN plegwatch.list_hangs.seq IS 'the position of the last record about it in its epoch';
+COMMENT ON COLUMN plegwatch.list_hangs.day IS 'the UTC date of that record';
 
 COMMENT ON VIEW plegwatch.node_conditions IS 'One row per PLEG-related change of a Node''s Ready condition.';
 COMMENT ON COLUMN plegwatch.node_conditions.cluster IS 'the name of the cluster';
@@ -398,13 +425,13 @@ COMMENT ON COLUMN plegwatch.finding_evidence.until IS 'the end of the period';
 COMMENT ON COLUMN plegwatch.finding_evidence.fact IS 'what was seen';
 COMMENT ON COLUMN plegwatch.finding_evidence.record IS 'the view and the row where it is stored; null for what only the proof says';
 
-COMMENT ON VIEW plegwatch.pleg_verdicts IS 'One row per period in which PLEG was unhealthy or relists were slow: was it the runtime or the kubelet?';
+COMMENT ON VIEW plegwatch.pleg_verdicts IS 'One row per period in which PLEG was unhealthy or relists were slow: was it a container, the runtime or the kubelet?';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.node IS 'the name of the Node';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.kind IS 'unhealthy: a Node reported that PLEG is not healthy; slow: a minute with a relist of more than ten seconds';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.from_at IS 'when the period began; unhealthy: when PLEG was last active';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.to_at IS 'when it ended; null while it lasts';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.verdict IS 'runtime, kubelet or unknown';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.verdict IS 'the smallest thing that is proven: container, pod, runtime or kubelet; or unknown';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.why IS 'what the verdict rests on, or what is missing';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_lists IS 'the lists of the kubelet: slow, failing, not_slow or unknown';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.our_lists IS 'the lists of the agent: slow, fast or unknown';
@@ -424,6 +451,15 @@ COMMENT ON COLUMN plegwatch.pleg_verdicts.message IS 'the message of the conditi
 COMMENT ON COLUMN plegwatch.pleg_verdicts.pleg_seen_ago_ms IS 'how long ago PLEG was last active, by the message';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.threshold_ms IS 'the threshold of the kubelet, by the message';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.list_call IS 'the list call of the agent that hung in the period: ListPodSandbox or ListContainers; null, as what follows, if none hung long enough';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.pod_uid IS 'the UID of the pod; null, as the names, unless the verdict is container or pod';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.pod_namespace IS 'the namespace of the pod';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.pod_name IS 'the name of the pod';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.container_name IS 'the name of the container; null for a pod';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.container_id IS 'the id of the container or sandbox';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.statuses_asked IS 'statuses that the agent asked for while its list hung';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.statuses_quick IS 'how many of them were answered within a second';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.statuses_unanswered IS 'how many of them were not answered';
 
 COMMENT ON VIEW plegwatch.fallback_intervals IS 'One row per period in which a kubelet had given up its event stream.';
 COMMENT ON COLUMN plegwatch.fallback_intervals.cluster IS 'the name of the cluster';

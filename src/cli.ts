@@ -94,6 +94,23 @@ const commandLine: CommandLine = {
         });
       },
     },
+    'remove-node-conditions': {
+      description: 'remove the conditions that a controller with --node-conditions on published on Nodes',
+      async load() {
+        const { REMOVAL_SETTINGS } = await import('./controller/nodeConditions/removal.ts');
+        return commandWith(REMOVAL_SETTINGS, async ({ kubeconfig, logLevel }) => {
+          const { createKubeClient } = await import('./kube/client.ts');
+          const { removeConditions } = await import('./controller/nodeConditions/removal.ts');
+          const kube = await createKubeClient({ kubeconfig });
+          try {
+            const log = createLogger(logLevel, 'remove-node-conditions');
+            await removeConditions({ kube, log, signal: stopSignal() });
+          } finally {
+            kube.close();
+          }
+        });
+      },
+    },
     'redis-acl': {
       description: 'print the Redis users of a cluster, one for its agents and one for its controller',
       async load() {

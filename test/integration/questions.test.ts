@@ -287,6 +287,15 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
       },
     ]);
   },
+  "Which container's lock": (rows) => {
+    expect(nodes(rows)).toEqual(ofBoth(...ending(8)));
+    expect(of(rows, { node: 'east-008' })).toMatchObject([
+      {
+        ...{ list_call: 'ListContainers', verdict: 'container', container_name: 'app' },
+        ...{ asked: 40, quick: 39, unanswered: 1 },
+      },
+    ]);
+  },
   'Which nodes have no working agent': (rows) =>
     expect(rows).toMatchObject([{ node: 'east-idle', mode_reason: 'NeverSeen' }]),
   'When did a Node say': (rows) =>

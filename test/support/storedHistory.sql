@@ -120,7 +120,8 @@ INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_
                                  kubelet_discarded, kubelet_stream_errors, kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us,
                                  kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_list_calls, kubelet_list_errors, kubelet_list_us,
                                  kubelet_longest_list_us, kubelet_status_us, wall_at, lists, kubelet_cpu_us, statuses_asked, statuses_slow,
-                                 slow_status_key, slow_status_at, slow_status_us, slow_status_timed_out)
+                                 slow_status_key, slow_status_at, slow_status_us, slow_status_timed_out,
+                                 hang_call, hang_verdict, hang_from, hang_to, hang_waited_us, hang_listed, hang_asked, hang_quick, hang_unanswered)
 SELECT t.at, (t.at AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 500000000 + t.no, m.cluster_id, size.step / 5, 0,
        CASE WHEN t.is_slow THEN 12000000 ELSE 4000 + 100 * (m.number % 50) END, CASE WHEN t.is_slow THEN ARRAY[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]
        ELSE ARRAY[0, 0, size.step / 5 - 1, 1] END::int2[], 20 + m.number % 50, 20 + m.number % 50, 20000, coalesce(e.expected, 0), coalesce(e.matched, 0),
@@ -136,21 +137,30 @@ SELECT t.at, (t.at AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 500000000
        CASE WHEN t.is_slow THEN size.step * 1000000::int8 ELSE 50000 END, CASE WHEN t.is_slow THEN 12000000 ELSE 20000 END,
        CASE WHEN t.is_hung THEN 250000000 ELSE 10000 END,
        t.at + size.step * interval '1 s', '', size.step * CASE WHEN t.is_fallback THEN 50000 ELSE 30000 END,
-       CASE WHEN t.is_hung THEN 9 END, CASE WHEN t.is_hung THEN 3 END, hung.sandbox_key, CASE WHEN t.is_hung THEN t.at + interval '12 s' END,
-       CASE WHEN t.is_hung THEN 5000000 END, CASE WHEN t.is_hung THEN true END
+       CASE WHEN t.is_hung THEN 9 WHEN t.is_locked THEN 40 END, CASE WHEN t.is_hung THEN 3 WHEN t.is_locked THEN 1 END,
+       CASE WHEN t.is_hung THEN hung.sandbox_key WHEN t.is_locked THEN hung.container_key END,
+       CASE WHEN t.is_hung OR t.is_locked THEN t.at + interval '12 s' END, CASE WHEN t.is_hung THEN 5000000 WHEN t.is_locked THEN 200000000 END,
+       CASE WHEN t.is_hung OR t.is_locked THEN true END, locked.call, locked.verdict, locked.from_at, locked.to_at, locked.waited_us, locked.listed,
+       locked.asked, locked.quick, locked.unanswered
 FROM size CROSS JOIN member m
 CROSS JOIN LATERAL (
   SELECT m.began + no * size.step * interval '1 s' AS at, no,
          m.number % 10 = 5 AND no * size.step >= 5 * 86400 + 43200 AND no * size.step < 5 * 86400 + 43800 AS is_slow,
          m.number % 10 = 3 AND no * size.step >= 2 * 86400 + 11520 AND no * size.step < 3 * 86400 + 33120 AS is_fallback,
-         m.number % 10 = 1 AND no * size.step = 3 * 86400 + 18000 AS is_hung
+         m.number % 10 = 1 AND no * size.step = 3 * 86400 + 18000 AS is_hung,
+         m.number % 10 = 8 AND no * size.step = 3 * 86400 + 21600 AS is_locked
   FROM generate_series(0, size.days * 86400 / size.step - 1) AS no
 ) t
 JOIN store.context x ON x.node_id = m.node_id AND x.context_no = CASE WHEN t.at < m.began + interval '3 days' THEN 1 ELSE 2 END
 LEFT JOIN due e ON e.node_id = m.node_id AND e.at = t.at
 LEFT JOIN LATERAL (
-  SELECT l.sandbox_key FROM life l WHERE t.is_hung AND l.node_id = m.node_id AND l.at <= t.at ORDER BY l.at DESC LIMIT 1
+  SELECT l.sandbox_key, l.container_key FROM life l WHERE (t.is_hung OR t.is_locked) AND l.node_id = m.node_id AND l.at <= t.at ORDER BY l.at DESC LIMIT 1
 ) hung ON true
+LEFT JOIN LATERAL (
+  -- The status of one container held up ListContainers.
+  SELECT 'ListContainers' AS call, 'container' AS verdict, t.at + interval '5 s' AS from_at, t.at + interval '220 s' AS to_at, 215000000 AS waited_us,
+         56 AS listed, 40 AS asked, 39 AS quick, 1 AS unanswered
+) locked ON t.is_locked
 ORDER BY t.at;
 INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, seq, cluster_id, kind, event_type, cause, container_id, pod_uid,
                            pod_namespace, pod_name, container_name, window_from, window_to, occurred_at, proof)

@@ -5,7 +5,7 @@ import { duration, NOT_OBSERVED } from '../words.ts';
 import type { TimelineEntry } from './entry.ts';
 
 export function sentenceOf(entry: TimelineEntry): string {
-  const { kind, what, detail } = entry;
+  const { kind, what, detail, container_id } = entry;
   switch (kind) {
     case 'event':
       return `${what} received: ${subjectOf(entry)}${bracketed(detail)}`;
@@ -13,6 +13,8 @@ export function sentenceOf(entry: TimelineEntry): string {
       return `a list showed ${what}: ${subjectOf(entry)}${bracketed(detail)}`;
     case 'status':
       return `the status of ${subjectOf(entry)} ${what === 'slow' ? 'was slow' : what}${bracketed(detail)}`;
+    case 'hang':
+      return `${what} hung ${lengthOf(entry)}${container_id === null ? '' : `: ${subjectOf(entry)}`}${bracketed(detail)}`;
     case 'finding':
       return `${isResolvedMiss(entry) ? what.replace('missed', 'overdue') : what}${findingNoteOf(entry)}: ${subjectOf(entry)}${bracketed(detail)}`;
     case 'gap':

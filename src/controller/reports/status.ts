@@ -69,6 +69,22 @@ export const REPORT_STATUS = object('The evidence, as of observedAt. There is no
     'p99Milliseconds?': count('99th percentile of the durations.'),
     errors: count('Number of failed relists.'),
   }),
+  'listHang?': object(
+    'A list call of the agent that is not answered, and what it waits for. The kubelet makes the same call. Absent while lists are answered.',
+    {
+      call: word('PascalCase', 'ListPodSandbox or ListContainers.'),
+      since: time('When the call began.'),
+      verdict: word(
+        'PascalCase',
+        'Container or Pod: its status does not answer, others do. Runtime: no status is answered. None: every status is. Unknown: too few were asked for.',
+      ),
+      heldUpBy: text(
+        400,
+        'What the call waits for: NAMESPACE/POD/CONTAINER, NAMESPACE/POD, runtime or unknown.',
+      ),
+      'containerID?': text(256, 'Id of the container, or of the sandbox of the pod.'),
+    },
+  ),
   observed24h: object(
     'How many state changes of the last 24 hours could be checked, and how much of that time was covered.',
     {

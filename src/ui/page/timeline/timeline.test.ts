@@ -41,6 +41,7 @@ const answer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
     containers: [],
     sessions: rows(),
     gaps: rows(),
+    hangs: rows(),
     histBoundsMs: [],
     modes: rows(),
     conditions: rows(),
