@@ -8,7 +8,6 @@ import {
   EVENT_TYPES,
   type EvidenceRecord,
   FINDING_KINDS,
-  HANG_VERDICTS,
   LIST_CALLS,
   MODES,
   type Mode,
@@ -171,15 +170,13 @@ export class AgentMetrics extends MetricSet {
     for (const each of MODES) this.#kubeletMode.set({ mode: each }, each === mode ? 1 : 0);
   }
 
-  /** Null while no list hangs: then every series is 0. */
+  /** Null while no list hangs: then there is one series for each call, which is 0. */
   setListHang(hang: KnownHang | null): void {
     if (hang === null && !this.#showsListHang) return;
     this.#showsListHang = hang !== null;
-    for (const call of LIST_CALLS)
-      for (const verdict of HANG_VERDICTS) {
-        const isThis = hang?.call === call && hang.verdict === verdict;
-        this.#listHang.set({ call, verdict }, isThis ? hang.waited / 1e6 : 0);
-      }
+    this.#listHang.reset();
+    for (const call of LIST_CALLS) this.#listHang.set({ call, verdict: 'unknown' }, 0);
+    if (hang !== null) this.#listHang.set({ call: hang.call, verdict: hang.verdict }, hang.waited / 1e6);
   }
 
   /** Null before the subscription has any state: then every series is 0. */
