@@ -1,6 +1,7 @@
 /*
- * Four projects: `unit` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
- * `kubelet` (real kubelets, which mostly wait for the next relist) and `cluster` (a whole cluster; `make cluster-test`). Unit tests run
+ * Five projects: `unit` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
+ * `kubelet` (real kubelets, which mostly wait for the next relist), `olderKubelets` (`make older-kubelets`) and `cluster` (a whole cluster;
+ * `make cluster-test`). Unit tests run
  * first, while kubelets wait for their relists; then the integration tests. Every file starts services of its own, on ports, folders and
  * control groups of its own.
  */
@@ -18,6 +19,7 @@ const sqlAsText = {
 };
 
 const KUBELET = ['test/kubelet/**/*.test.ts'];
+const OLDER_KUBELETS = ['test/olderKubelets/**/*.test.ts'];
 const CLUSTER = ['test/cluster/**/*.test.ts'];
 const INTEGRATION = [
   'test/integration/**/*.test.ts',
@@ -79,7 +81,7 @@ export default defineConfig({
           name: 'unit',
           // All that the other two leave: so every test file is in exactly one project, wherever it is.
           include: ['**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...INTEGRATION, ...KUBELET, ...CLUSTER],
+          exclude: [...configDefaults.exclude, ...INTEGRATION, ...KUBELET, ...OLDER_KUBELETS, ...CLUSTER],
           maxWorkers: FIRST_WORKERS,
           testTimeout: 300_000,
         },
@@ -97,6 +99,10 @@ export default defineConfig({
           maxWorkers: FIRST_WORKERS,
           sequence: { groupOrder: 0 },
         },
+      },
+      {
+        extends: true,
+        test: { ...services, name: 'olderKubelets', include: OLDER_KUBELETS, sequence: { groupOrder: 3 } },
       },
       {
         extends: true,

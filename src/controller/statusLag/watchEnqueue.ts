@@ -3,7 +3,7 @@
  *
  *   overdue   every overdue transition; beyond a limit the finding gets the lag reason `shed`
  *   fallback  every announced transition on a node whose kubelet fell back and keeps what events told it
- *             (docs/decisions/0043-follow-after-a-fallback.md)
+ *             (docs/decisions/0045-follow-after-a-fallback.md)
  *   sample    few announced transitions of other nodes: rates limit them per node and in total
  */
 import { randomUUID } from 'node:crypto';
