@@ -26,6 +26,10 @@ export function duration(ms: number): string {
     .join(' ');
 }
 
+/** Whether the kubelet gave up its event stream and leaves pods wrong. */
+export const leavesPodsWrong = (mode: ReportedMode): boolean =>
+  fallbackConsequence(mode) === 'wrong_until_restart';
+
 /** The reason of a mode, and what it means if the kubelet gave up its event stream. */
 export function whyOfMode(mode: ReportedMode): string {
   const consequence = fallbackConsequence(mode);

@@ -1,7 +1,7 @@
 /*
  * The fleet in four figures. Each leads to the nodes that it counts.
  */
-import { fallbackConsequence } from '../../../protocol/fallback.ts';
+import { leavesPodsWrong } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
 import { isLossy } from '../colours.ts';
 import { type FleetPlace, fragmentOf, type ViewProps } from '../place.ts';
@@ -50,9 +50,8 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
   const lossy = nodes.filter(isLossy);
   const missed = lossy.reduce((sum, { missed24h }) => sum + (missed24h ?? 0), 0);
   const fallen = reporting.filter(({ mode }) => mode === 'Fallback' || mode === 'HintDisabled');
-  const wrong = fallen.filter(
-    ({ mode, modeReason: reason, kubeletVersion }) =>
-      fallbackConsequence({ mode, reason, kubeletVersion }) === 'wrong_until_restart',
+  const wrong = fallen.filter(({ mode, modeReason: reason, kubeletVersion }) =>
+    leavesPodsWrong({ mode, reason, kubeletVersion }),
   );
   const modes = [...new Set(fallen.map(({ mode }) => mode))];
   const unwatched = reporting.filter(({ missed24h }) => missed24h === null);
