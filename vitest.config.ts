@@ -1,5 +1,5 @@
 /*
- * Five projects: `unit` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
+ * Six projects: `unit` and `unit-pure` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
  * `kubelet` (real kubelets, which mostly wait for the next relist), `olderKubelets` (`make older-kubelets`) and `cluster` (a whole cluster;
  * `make cluster-test`). Unit tests run
  * first, while kubelets wait for their relists; then the integration tests. Every file starts services of its own, on ports, folders and
@@ -18,6 +18,11 @@ const sqlAsText = {
   },
 };
 
+/**
+ * Functions from values to values (`pure-comparison` in .dependency-cruiser.mjs), without timers, I/O or variables of modules. A test of them can leave
+ * nothing behind, so that their files share processes.
+ */
+const PURE = ['src/agent/compare/**/*.test.ts'];
 const KUBELET = ['test/kubelet/**/*.test.ts'];
 const OLDER_KUBELETS = ['test/olderKubelets/**/*.test.ts'];
 const CLUSTER = ['test/cluster/**/*.test.ts'];
@@ -68,6 +73,8 @@ const services = {
   hookTimeout: 300_000,
 };
 
+const quick = { maxWorkers: FIRST_WORKERS, testTimeout: 300_000 };
+
 export default defineConfig({
   plugins: [sqlAsText],
   test: {
@@ -78,13 +85,23 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          ...quick,
           name: 'unit',
-          // All that the other two leave: so every test file is in exactly one project, wherever it is.
+          // All that the others leave: so every test file is in exactly one project, wherever it is.
           include: ['**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...INTEGRATION, ...KUBELET, ...OLDER_KUBELETS, ...CLUSTER],
-          maxWorkers: FIRST_WORKERS,
-          testTimeout: 300_000,
+          exclude: [
+            ...configDefaults.exclude,
+            ...PURE,
+            ...INTEGRATION,
+            ...KUBELET,
+            ...OLDER_KUBELETS,
+            ...CLUSTER,
+          ],
         },
+      },
+      {
+        extends: true,
+        test: { ...quick, name: 'unit-pure', include: PURE, isolate: false },
       },
       {
         extends: true,

@@ -238,7 +238,12 @@ CREATE INDEX relist_change_container ON store.relist_change (container_key);
 --   kubelet_resident_bytes           its resident memory at the last scrape
 --   statuses_asked, _slow            statuses of sandboxes and containers that the agent asked for because relists were slow, and how many of them
 --                                    took a second or longer; null where it asked for none
---   slow_status_*                    the slowest of those: its container_key, when it was asked for, and how long it took or was waited for
+--   slow_status_*                    the slowest of those, or the one that a list waits for: its container_key, when it was asked for, and how long it
+--                                    took or was waited for
+--   hang_*                           a list call of the agent that was not answered within five seconds; null where none hung. Every minute of a hang
+--                                    repeats it: which call, from when to when (null while it lasts), how long it was waited for, the verdict
+--                                    (container and pod: that of slow_status_key), how many containers and sandboxes were listed before it, of how
+--                                    many the status was asked for during it, how many were answered within a second, and how many were not
 CREATE TABLE store.relist_minute (
   minute timestamptz NOT NULL,
   ended_at timestamptz NOT NULL,
@@ -284,7 +289,16 @@ CREATE TABLE store.relist_minute (
   slow_status_key int8,
   slow_status_at timestamptz,
   slow_status_us int8,
-  slow_status_timed_out bool
+  slow_status_timed_out bool,
+  hang_from timestamptz,
+  hang_to timestamptz,
+  hang_waited_us int8,
+  hang_listed int4,
+  hang_asked int4,
+  hang_quick int4,
+  hang_unanswered int4,
+  hang_call text,
+  hang_verdict text
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX relist_minute_once ON store.relist_minute (node_id, context_id, seq, day) WITH (fillfactor = 100);
 CREATE INDEX relist_minute_minute ON store.relist_minute USING brin (minute);
@@ -295,6 +309,9 @@ CREATE INDEX relist_minute_slow ON store.relist_minute (node_id, minute)
 
 -- Of plegwatch.status_checks.
 CREATE INDEX relist_minute_statuses ON store.relist_minute (node_id, minute) WHERE statuses_asked IS NOT NULL;
+
+-- Of store.list_hang.
+CREATE INDEX relist_minute_hang ON store.relist_minute (node_id, hang_from) WHERE hang_from IS NOT NULL;
 
 -- What the minutes of an hour add up to, for answers over days: reading a week of it takes a sixtieth of reading the minutes, and it is kept longer.
 --   hour                    of UTC

@@ -115,13 +115,13 @@ LEFT JOIN store.container s ON s.node_id = h.node_id AND s.container_key = o.san
 -- With the numbers of node and cluster, for other views.
 CREATE VIEW store.finding_detail WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nullif(f.cause, '') AS cause,
-       f.container_id, f.pod_uid, f.pod_namespace, f.pod_name, f.container_name,
+       f.container_id, f.pod_uid, f.pod_namespace, f.pod_name, nullif(f.container_name, '') AS container_name,
        f.window_from, f.window_to, f.occurred_at, f.detected_at, u.resolved_at,
        f.lateness_us / 1000.0::float8 AS lateness_ms, f.delivery_us / 1000.0::float8 AS delivery_ms,
        u.lag_min_ms, u.lag_max_ms, u.lag_anomalous, coalesce(k.mode, 'Unknown') AS mode,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, f.proof,
-       x.epoch, f.seq, u.lag_reason, f.node_id, f.cluster_id
+       x.epoch, f.seq, u.lag_reason, f.container_name = '' AS is_sandbox, f.node_id, f.cluster_id
 FROM store.finding f
 LEFT JOIN store.node n ON n.node_id = f.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id
@@ -135,9 +135,9 @@ LEFT JOIN LATERAL (
   FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id
 ) u ON true
 -- The kubelet's mode at that time, if an agent observed it: the one it last changed to, else the one it first changed from, else the
--- present one.
+-- present one. Between the two scrapes around a change it is unknown, except that a kubelet that was restarted has its mode since it started.
 LEFT JOIN LATERAL (
-  SELECT coalesce(before.to_mode, after.from_mode, s.mode) AS mode
+  SELECT CASE WHEN after.not_before <= moment.at THEN after.meanwhile ELSE coalesce(before.to_mode, after.from_mode, s.mode) END AS mode
   FROM (SELECT coalesce(f.occurred_at, f.window_to, f.detected_at) AS at) moment
   LEFT JOIN LATERAL (
     SELECT m.to_mode FROM store.mode_change m
@@ -145,7 +145,10 @@ LEFT JOIN LATERAL (
     ORDER BY m.at DESC, m.seq DESC LIMIT 1
   ) before ON true
   LEFT JOIN LATERAL (
-    SELECT m.from_mode FROM store.mode_change m
+    SELECT m.from_mode, m.not_before,
+           CASE WHEN m.from_mode = m.to_mode OR m.proof ->> 'kubelet_restarted' IN ('start_time', 'machine')
+                     AND jsonb_typeof(m.proof #> '{after,process_start}') = 'number' THEN m.to_mode ELSE 'Unknown' END AS meanwhile
+    FROM store.mode_change m
     WHERE m.node_id = f.node_id AND m.at > moment.at
     ORDER BY m.at, m.seq LIMIT 1
   ) after ON true
@@ -161,7 +164,7 @@ LEFT JOIN LATERAL (
 CREATE VIEW plegwatch.findings WITH (security_invoker = true) AS
 SELECT cluster, node, finding_id, kind, event_type, cause, container_id, pod_uid, pod_namespace, pod_name, container_name, window_from, window_to,
        occurred_at, detected_at, resolved_at, lateness_ms, delivery_ms, lag_min_ms, lag_max_ms, lag_anomalous, mode, runtime_name, runtime_version,
-       kubelet_version, proof, epoch, seq, lag_reason
+       kubelet_version, proof, epoch, seq, lag_reason, is_sandbox
 FROM store.finding_detail;
 
 -- From when until when each epoch observed its node, on the timeline of the epoch. An epoch without a record is left out, here and where the
@@ -371,10 +374,10 @@ SELECT m.cluster, m.node, m.minute, m.relists, m.errors,
        m.max_ms, m.hist, m.sandboxes, m.containers, m.bytes,
        m.expected, m.matched, m.unobservable, m.covered_ms, m.span_ms, m.day,
        nullif(m.runtime_name, '') AS runtime_name, nullif(m.runtime_version, '') AS runtime_version,
-       nullif(m.kubelet_version, '') AS kubelet_version
+       nullif(m.kubelet_version, '') AS kubelet_version, m.from_at, m.to_at
 FROM (
-  SELECT c.name AS cluster, n.name AS node, r.minute, r.day,
-         sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) FILTER (WHERE r.relists > 0) / 1000.0::float8 AS max_ms,
+  SELECT c.name AS cluster, n.name AS node, r.minute, r.day, min(r.ended_at - r.span_us * interval '1 microsecond') AS from_at,
+         max(r.ended_at) AS to_at, sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) FILTER (WHERE r.relists > 0) / 1000.0::float8 AS max_ms,
          store.hist_sum(r.hist::int4[]) AS hist, max(r.sandboxes) AS sandboxes, max(r.containers) AS containers,
          store.fit_int8(sum(r.bytes)) AS bytes, sum(r.expected) AS expected, sum(r.matched) AS matched,
          sum(r.unobservable) AS unobservable, sum(r.covered_us)::float8 / 1000 AS covered_ms,
@@ -438,13 +441,48 @@ SELECT c.name AS cluster, n.name AS node, r.minute, r.statuses_asked AS asked, r
        coalesce(o.sandbox_key = o.container_key, false) AS is_sandbox, r.slow_status_us::float8 / 1000 AS status_ms, r.slow_status_timed_out AS timed_out,
        CASE WHEN r.relists > 0 THEN r.max_us::float8 / 1000 END AS longest_relist_ms,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
-       nullif(x.kubelet_version, '') AS kubelet_version, x.epoch, r.seq, r.day
+       nullif(x.kubelet_version, '') AS kubelet_version, x.epoch, r.seq, r.day, r.hang_call AS list_call, r.hang_verdict AS verdict
 FROM store.relist_minute r
 LEFT JOIN store.node n ON n.node_id = r.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
 LEFT JOIN store.context x ON x.context_id = r.context_id
 LEFT JOIN store.container o ON o.node_id = r.node_id AND o.container_key = r.slow_status_key AND o.day = r.day
 WHERE r.statuses_asked IS NOT NULL;
+
+-- What a verdict on a list that hangs rests on, in a sentence: of reports, timelines and views alike.
+CREATE FUNCTION store.list_hang_why(call text, verdict text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE verdict
+  WHEN 'container' THEN call || ' waits for this container: its status does not answer, others do'
+  WHEN 'pod' THEN call || ' waits for this pod: the status of its sandbox does not answer, others do'
+  WHEN 'runtime' THEN call || ' does not answer, and no status does'
+  WHEN 'none' THEN call || ' does not answer, but every status does'
+  ELSE call || ' does not answer; too few statuses were asked for to say more' END;
+
+-- One row for each list of an agent that hung, by the last minute that has it. An agent that ended meanwhile did not see the end.
+CREATE VIEW store.list_hang WITH (security_invoker = true) AS
+SELECT h.node_id, h.cluster_id, h.context_id, x.epoch, h.seq, h.day, h.hang_call AS list_call, h.hang_from AS from_at,
+       coalesce(h.hang_to, CASE WHEN s.ended_at IS NOT NULL THEN greatest(s.ended_at, h.hang_from) END) AS to_at, h.hang_waited_us::float8 / 1000 AS waited_ms, h.hang_verdict AS verdict,
+       store.list_hang_why(h.hang_call, h.hang_verdict) AS why, store.uid_text(o.pod_uid) AS pod_uid, o.pod_namespace, o.pod_name,
+       nullif(o.container_name, '') AS container_name, o.container_id,
+       h.hang_listed AS listed, h.hang_asked AS asked, h.hang_quick AS quick, h.hang_unanswered AS unanswered
+FROM (
+  SELECT DISTINCT ON (r.node_id, r.hang_from) r.* FROM store.relist_minute r
+  WHERE r.hang_from IS NOT NULL ORDER BY r.node_id, r.hang_from, r.minute DESC, r.seq DESC
+) h
+LEFT JOIN store.context x ON x.context_id = h.context_id
+LEFT JOIN store.epoch_span s ON s.node_id = h.node_id AND s.epoch = x.epoch AND h.hang_to IS NULL
+LEFT JOIN store.container o ON o.node_id = h.node_id AND o.container_key = h.slow_status_key AND o.day = h.day
+                           AND h.hang_verdict IN ('container', 'pod');
+
+CREATE VIEW plegwatch.list_hangs WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, h.list_call, h.from_at, h.to_at, h.waited_ms, h.verdict, h.why, h.pod_uid, h.pod_namespace, h.pod_name,
+       h.container_name, h.container_id, h.listed, h.asked, h.quick, h.unanswered,
+       nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
+       nullif(x.kubelet_version, '') AS kubelet_version, h.epoch, h.seq, h.day
+FROM store.list_hang h
+LEFT JOIN store.node n ON n.node_id = h.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id
+LEFT JOIN store.context x ON x.context_id = h.context_id;
 
 -- The kubelet's own figures; a row only for minutes in which it was scraped.
 CREATE VIEW plegwatch.kubelet_minutes WITH (security_invoker = true) AS
@@ -653,6 +691,9 @@ CROSS JOIN LATERAL (
       AND o.day BETWEEN (w.from_at AT TIME ZONE 'UTC')::date - 1 AND (f.detected_at AT TIME ZONE 'UTC')::date
       AND store.event_type_name(v.flags & 255) = f.event_type AND v.received_at <= f.detected_at)
   UNION ALL
+  SELECT 52, u.at, NULL, 'it was overdue: no such event of it had been received by then', format('findings %s', f.finding_id)
+  FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what = 'overdue'
+  UNION ALL
   SELECT 60, t.at, NULL, t.fact, NULL
   FROM (VALUES
     (store.proof_ns(w.proof #> '{exactTimes,createdNs}'), 'created, by its status'),
@@ -707,11 +748,11 @@ CROSS JOIN LATERAL (
          format('epochs %s', x.epoch)
   UNION ALL
   SELECT 95, u.at, NULL, concat_ws(' ', 'later:', u.what, u.value_ms, u.note), format('findings %s', f.finding_id)
-  FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id
+  FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what <> 'overdue'
 ) v;
 
 
--- When PLEG was unhealthy or relists were slow: was it the runtime or the kubelet?
+-- When PLEG was unhealthy or relists were slow: was it a container, the runtime or the kubelet?
 --
 -- One row for each period in which a Node reported that PLEG was not healthy (`unhealthy`), and for each minute in which its
 -- kubelet reported a relist of more than ten seconds, or none started in the last ten (`slow`; with Evented PLEG, where relists are 300 s apart,
@@ -731,6 +772,9 @@ CROSS JOIN LATERAL (
 --                    A list that hangs is an open gap. fast: its minutes cover the period, none has a failure, a gap or a list of a
 --                    second or more, and it listed so often that whatever held up the kubelet's longest list would have held up
 --                    one of ours for more than that second.
+--   hang             a list of the agent that hung in the period for at least half of it (slow: for 5 s, while the kubelet had not
+--                    relisted for ten), and what it waited for (store.list_hang): the verdict on it is the smallest thing that is
+--                    proven. It holds for the kubelet, which makes the same call, unless the lists of the kubelet were not slow.
 --
 -- A condition on node_id, at or day reaches the table, because there is no window function above it: a query for a few nodes or the latest condition
 -- of each does not read the history of all.
@@ -759,7 +803,8 @@ WITH period AS (
     SELECT max(m.kubelet_counted_to) AS counted_to, sum(m.kubelet_list_calls)::int8 AS lists,
            sum(m.kubelet_list_errors)::int8 AS list_errors, sum(m.kubelet_list_us)::float8 / 1000 AS list_ms,
            max(m.kubelet_longest_list_us)::float8 / 1000 AS longest_list_ms,
-           sum(m.kubelet_relist_us)::float8 / 1000 AS relist_ms, sum(m.kubelet_status_us)::float8 / 1000 AS status_ms
+           sum(m.kubelet_relist_us)::float8 / 1000 AS relist_ms, sum(m.kubelet_status_us)::float8 / 1000 AS status_ms,
+           coalesce(max(m.kubelet_last_seen_age_ms) > 10000, false) AS kubelet_hangs
     FROM store.relist_minute m
     WHERE m.node_id = p.node_id
       -- A minute that overlaps the period is not far from it: these conditions let an index find it.
@@ -822,14 +867,33 @@ WITH period AS (
            ELSE 'unknown'
          END AS our_lists
   FROM kubelet_judged o
+), hung AS (
+  SELECT j.*, h.*
+  FROM judged j
+  LEFT JOIN LATERAL (
+    SELECT m.hang_call AS list_call, m.hang_verdict, m.hang_asked AS statuses_asked, m.hang_quick AS statuses_quick,
+           m.hang_unanswered AS statuses_unanswered, m.slow_status_key AS hung_key, m.day AS hung_day,
+           least(m.hang_waited_us / 1000, store.overlap_ms(m.hang_from, coalesce(m.hang_to, m.ended_at), j.from_at, j.until)) AS hung_ms
+    FROM store.relist_minute m
+    WHERE m.node_id = j.node_id AND m.hang_from < j.until AND coalesce(m.hang_to, m.ended_at) > j.from_at
+      AND m.day BETWEEN ((j.from_at - interval '15 minutes') AT TIME ZONE 'UTC')::date AND ((j.until + interval '15 minutes') AT TIME ZONE 'UTC')::date
+      AND m.minute BETWEEN j.from_at - interval '15 minutes' AND j.until + interval '15 minutes'
+    ORDER BY m.hang_verdict = 'unknown', m.minute DESC, m.seq DESC LIMIT 1
+  ) h ON (j.kubelet_lists <> 'not_slow' OR j.kubelet_hangs)
+         AND h.hung_ms >= CASE WHEN j.kind = 'slow' AND j.kubelet_hangs THEN 5000
+                               ELSE greatest(5000, extract(epoch FROM j.until - j.from_at)::float8 * 1000 / 2) END
 )
 SELECT j.cluster_id, j.node_id, j.kind, j.from_at, j.to_at,
+       -- The smallest first.
        CASE
+         WHEN j.hang_verdict IN ('container', 'pod', 'runtime') THEN j.hang_verdict
+         WHEN j.hang_verdict = 'none' THEN 'runtime'
          WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'slow' THEN 'runtime'
          WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'fast' THEN 'kubelet'
          ELSE 'unknown'
        END AS verdict,
        CASE
+         WHEN j.hang_verdict <> 'unknown' THEN store.list_hang_why(j.list_call, j.hang_verdict)
          WHEN j.lists IS NULL THEN 'the kubelet reported nothing'
          WHEN j.kubelet_lists = 'unknown' THEN 'no list of the kubelet ended, or it reported too little of the period'
          WHEN j.kubelet_lists = 'not_slow' THEN 'the lists of the kubelet that ended were not slow'
@@ -842,14 +906,20 @@ SELECT j.cluster_id, j.node_id, j.kind, j.from_at, j.to_at,
        j.lists AS kubelet_list_calls, j.list_errors AS kubelet_list_errors, j.list_ms AS kubelet_list_ms,
        j.longest_list_ms AS kubelet_longest_list_ms, j.relist_ms AS kubelet_relist_ms, j.status_ms AS kubelet_status_ms,
        j.our_relists, j.our_errors, j.our_longest_ms AS our_longest_relist_ms, j.our_period_ms, j.our_waiting_ms,
-       j.at, j.message, j.pleg_seen_ago_ms, j.threshold_ms, j.day
-FROM judged j;
+       j.at, j.message, j.pleg_seen_ago_ms, j.threshold_ms, j.day,
+       j.list_call, store.uid_text(o.pod_uid) AS pod_uid, o.pod_namespace, o.pod_name, nullif(o.container_name, '') AS container_name,
+       o.container_id, j.statuses_asked, j.statuses_quick, j.statuses_unanswered
+FROM hung j
+LEFT JOIN store.container o ON o.node_id = j.node_id AND o.container_key = j.hung_key AND o.day = j.hung_day
+                           AND j.hang_verdict IN ('container', 'pod');
 
 CREATE VIEW plegwatch.pleg_verdicts WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, v.kind, v.from_at, v.to_at, v.verdict, v.why, v.kubelet_lists, v.our_lists,
        v.kubelet_list_calls, v.kubelet_list_errors, v.kubelet_list_ms, v.kubelet_longest_list_ms, v.kubelet_relist_ms, v.kubelet_status_ms,
        v.our_relists, v.our_errors, v.our_longest_relist_ms, v.our_period_ms, v.our_waiting_ms,
-       v.at, v.message, v.pleg_seen_ago_ms, v.threshold_ms, v.day
+       v.at, v.message, v.pleg_seen_ago_ms, v.threshold_ms, v.day,
+       v.list_call, v.pod_uid, v.pod_namespace, v.pod_name, v.container_name, v.container_id,
+       v.statuses_asked, v.statuses_quick, v.statuses_unanswered
 FROM store.pleg_verdict v
 LEFT JOIN store.node n ON n.node_id = v.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = v.cluster_id;

@@ -307,23 +307,56 @@ const KubeletMinute = v.strictObject({
 });
 export type KubeletMinute = v.InferOutput<typeof KubeletMinute>;
 
+/** The two calls of a relist. */
+export const LIST_CALLS = ['ListPodSandbox', 'ListContainers'] as const;
+export type ListCallName = (typeof LIST_CALLS)[number];
+
+/**
+ * What holds up a list that hangs, as far as it is proven: the container or pod whose status does not answer while others do; the runtime,
+ * which answers none; `none`: every status is answered. `unknown`: too few have been asked for.
+ */
+export const HANG_VERDICTS = ['container', 'pod', 'runtime', 'none', 'unknown'] as const;
+export type HangVerdict = (typeof HANG_VERDICTS)[number];
+
+/** A list that was not answered within five seconds. Every minute of a hang repeats what is known of it. */
+const ListHang = v.strictObject({
+  call: v.picklist(LIST_CALLS),
+  from: at,
+  /** Null while it lasts. */
+  to: v.nullable(at),
+  /** How long the list was waited for, without the time in which the agent did not run. */
+  waited: duration,
+  /** `container` and `pod` mean the one that `slowest` names. */
+  verdict: v.picklist(HANG_VERDICTS),
+  /** Sandboxes and containers of the last relist that was answered. */
+  listed: int4Count,
+  /** Statuses that were asked for during the hang, how many were answered within a second, and how many have not been. */
+  asked: int4Count,
+  quick: int4Count,
+  unanswered: int4Count,
+});
+export type ListHang = v.InferOutput<typeof ListHang>;
+
 /** The statuses of sandboxes and containers that were asked for because relists were slow, to name the one that hangs. */
 const MinuteStatuses = v.strictObject({
-  /** How many there were, and how many of them took a second or longer. */
+  /** How many there were, and how many of them took a second or longer. One that is not answered counts in each minute. */
   asked: int4Count,
   slow: int4Count,
-  /** The slowest of those; null if none was slow. */
+  /** The slowest of those, or the one that a list waits for; null if none was slow. */
   slowest: v.nullable(
     v.strictObject({
       containerId: id,
       isSandbox: v.boolean(),
-      /** When it was asked for. */
+      /** When it was asked for, which may be in an earlier minute. */
       at,
       /** How long the answer took, or how long it was waited for. */
       took: duration,
+      /** Whether it was not answered within five seconds. */
       timedOut: v.boolean(),
     }),
   ),
+  /** Absent unless a list hung. */
+  hang: v.optional(ListHang),
 });
 export type MinuteStatuses = v.InferOutput<typeof MinuteStatuses>;
 
@@ -374,7 +407,7 @@ const RelistMinuteRecord = v.strictObject({
   decided: at,
   /** Absent when the kubelet was not scraped, or did not answer. */
   kubelet: v.optional(KubeletMinute),
-  /** Absent when none were asked for. */
+  /** Absent when none were asked for and no list hung. */
   statuses: v.optional(MinuteStatuses),
 });
 

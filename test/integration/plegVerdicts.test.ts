@@ -5,7 +5,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { GapScope, KubeletCalls, KubeletMinute, RecordOf } from '../../src/protocol/record.ts';
+import type {
+  GapScope,
+  HangVerdict,
+  KubeletCalls,
+  KubeletMinute,
+  RecordOf,
+} from '../../src/protocol/record.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
@@ -16,7 +22,7 @@ const MINUTES = 10;
 const SECOND = 1_000_000;
 const ILL = 'PLEG is not healthy: pleg was last seen active 3m10s ago; threshold is 3m0s';
 
-type Ours = Pick<RecordOf<'relist_minute'>, 'relists' | 'errors' | 'max'>;
+type Ours = Pick<RecordOf<'relist_minute'>, 'relists' | 'errors' | 'max' | 'statuses'>;
 
 interface VerdictScenario {
   /** What differs from a healthy node, by minute; null: no scrape. */
@@ -93,6 +99,45 @@ const ONE_RELIST = {
   lists: 2,
 };
 
+/** No list of the kubelet ended from the third minute on. */
+const NO_LIST_ENDED = Object.fromEntries(
+  [2, 3, 4, 5, 6, 7, 8, 9].map((minute) => [
+    minute,
+    { relists: 0, lists: 0, listSum: 0, longestList: 0, relistSum: 0 },
+  ]),
+);
+const CULPRIT = 'c0ffee'.repeat(10);
+/** From 124 s on, ListContainers of the agent was not answered; `to` in seconds, or null. */
+function oursHung(verdict: HangVerdict, to: number | null = null): VerdictScenario {
+  const minutes = [2, 3, 4, 5, 6, 7, 8, 9].filter((minute) => to === null || minute * 60 < to);
+  const slowest = {
+    containerId: CULPRIT,
+    isSandbox: false,
+    at: 130 * SECOND,
+    took: 9 * SECOND,
+    timedOut: true,
+  };
+  const hang = {
+    ...{ call: 'ListContainers' as const, from: 124 * SECOND, verdict },
+    ...{ listed: 220, asked: 220, quick: 219, unanswered: 1 },
+  };
+  return {
+    ours: Object.fromEntries(
+      minutes.map((minute) => {
+        const end = Math.min((minute + 1) * 60, to ?? Number.POSITIVE_INFINITY);
+        const isLast = end === to;
+        const waited = (end - 124) * SECOND;
+        const ofMinute = { ...hang, to: isLast ? end * SECOND : null, waited };
+        return [
+          minute,
+          { relists: isLast ? 2 : 0, statuses: { asked: 9, slow: 1, slowest, hang: ofMinute } },
+        ];
+      }),
+    ),
+    gaps: [['list', 'slow', 124, to]],
+  };
+}
+
 const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] }> = {
   'a healthy node has no verdict': { scenario: {}, verdicts: [] },
   'a healthy kubelet with Evented PLEG, which relists every 300 s, has no verdict': {
@@ -108,6 +153,38 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
   "only the kubelet's lists hung: the kubelet": {
     scenario: { kubelet: HUNG, unhealthy: 'recovered' },
     verdicts: ['unhealthy slow fast kubelet'],
+  },
+  'ListContainers waits for one container, and no list of the kubelet has ended: the container': {
+    scenario: { kubelet: NO_LIST_ENDED, ...oursHung('container'), unhealthy: 'ongoing' },
+    verdicts: ['unhealthy unknown slow container'],
+  },
+  'ListContainers waits for one container while the lists of the kubelet are slow: the container': {
+    scenario: { kubelet: HUNG, ...oursHung('container', 330), unhealthy: 'recovered' },
+    verdicts: ['unhealthy slow slow container'],
+  },
+  'a list hangs and no status is answered: the runtime, before a list of the kubelet has ended': {
+    scenario: { kubelet: NO_LIST_ENDED, ...oursHung('runtime'), unhealthy: 'ongoing' },
+    verdicts: ['unhealthy unknown slow runtime'],
+  },
+  'a list hangs and every status is answered: the runtime': {
+    scenario: { kubelet: NO_LIST_ENDED, ...oursHung('none'), unhealthy: 'ongoing' },
+    verdicts: ['unhealthy unknown slow runtime'],
+  },
+  'a list hangs, and too few statuses were asked for: unknown': {
+    scenario: { kubelet: NO_LIST_ENDED, ...oursHung('unknown'), unhealthy: 'ongoing' },
+    verdicts: ['unhealthy unknown slow unknown'],
+  },
+  'a container held up a list for less than half of the period: unknown': {
+    scenario: { kubelet: HUNG, ...oursHung('container', 184), unhealthy: 'recovered' },
+    verdicts: ['unhealthy slow unknown unknown'],
+  },
+  'a container held up the lists of the agent, while those of the kubelet were answered: unknown': {
+    scenario: { ...oursHung('container', 330), unhealthy: 'recovered' },
+    verdicts: ['unhealthy not_slow slow unknown'],
+  },
+  'the kubelet had not relisted for ten seconds while a container held up a list for five: the container': {
+    scenario: { kubelet: { 3: { lastSeenAge: 40 * SECOND } }, ...oursHung('container', 200) },
+    verdicts: ['slow not_slow slow container'],
   },
   "lists of both still hang, the agent's in an open gap: the runtime": {
     scenario: {
@@ -309,6 +386,20 @@ needs('postgres')('a verdict on PLEG', () => {
       rows.map((row) => `${row['kind']} ${row['kubelet_lists']} ${row['our_lists']} ${row['verdict']}`),
       JSON.stringify(rows, null, 1),
     ).toEqual(verdicts);
+  });
+
+  test('a verdict on a container has its id, what the list was, and how many statuses were answered', async () => {
+    const rows = await query(
+      databaseUrl,
+      "SELECT * FROM plegwatch.pleg_verdicts WHERE node LIKE 'listcontainers-waits-for-one-container-and%'",
+    );
+    expect(rows).toMatchObject([
+      {
+        ...{ list_call: 'ListContainers', container_id: CULPRIT },
+        ...{ statuses_asked: 220, statuses_quick: 219, statuses_unanswered: 1 },
+        why: 'ListContainers waits for this container: its status does not answer, others do',
+      },
+    ]);
   });
 
   test('a verdict shows the figures that it is based on', async () => {

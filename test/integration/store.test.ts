@@ -96,6 +96,7 @@ const VIEWS: Record<string, string[]> = {
   gaps: ['scope', 'cause', 'from_at', 'to_at', 'epoch', 'from_seq', 'to_seq', 'records', 'filled_at'],
   relist_minutes: [
     ...[
+      'minute',
       'relists',
       'errors',
       'p50_ms',
@@ -107,9 +108,11 @@ const VIEWS: Record<string, string[]> = {
       'containers',
       'bytes',
     ],
+    ...['from_at', 'to_at'],
   ],
   kubelet_minutes: [
-    ...['relists', 'relist_p99_ms', 'hist', 'last_seen_age_ms', 'discarded', 'stream_errors', 'list_p99_ms'],
+    ...['minute', 'relists', 'relist_p99_ms', 'hist', 'last_seen_age_ms', 'discarded', 'stream_errors'],
+    ...['list_p99_ms', 'counted_from', 'counted_to'],
   ],
   node_conditions: ['at', 'status', 'reason', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
   pleg_verdicts: [
@@ -117,10 +120,27 @@ const VIEWS: Record<string, string[]> = {
     ...['kubelet_list_calls', 'kubelet_list_errors', 'kubelet_list_ms', 'kubelet_longest_list_ms'],
     ...['kubelet_relist_ms', 'kubelet_status_ms', 'our_relists', 'our_errors', 'our_longest_relist_ms'],
     ...['our_period_ms', 'our_waiting_ms', 'at', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
+    ...['day', 'list_call', ...POD, 'container_name', 'container_id'],
+    ...['statuses_asked', 'statuses_quick', 'statuses_unanswered'],
   ],
   status_checks: [
     ...['minute', 'asked', 'slow', 'at', ...POD, 'container_name', 'container_id', 'is_sandbox'],
     ...['status_ms', 'timed_out', 'longest_relist_ms', ...VERSION, 'epoch', 'seq', 'day'],
+    ...['list_call', 'verdict'],
+  ],
+  list_hangs: [
+    ...[
+      'list_call',
+      'from_at',
+      'to_at',
+      'waited_ms',
+      'verdict',
+      'why',
+      ...POD,
+      'container_name',
+      'container_id',
+    ],
+    ...['listed', 'asked', 'quick', 'unanswered', ...VERSION, 'epoch', 'seq', 'day'],
   ],
   rejected: ['at', 'queue', 'reason', 'claimed_node', 'bytes', 'times'],
 };

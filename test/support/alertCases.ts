@@ -42,6 +42,8 @@ function agentSeries(labels: string, values: Partial<AgentValues> = {}): SeriesV
     [`plegwatch_relist_duration_seconds_bucket{${labels},le="4.096"}`]: all.fastRelists,
     [`plegwatch_relist_duration_seconds_bucket{${labels},le="65.536"}`]: all.relists,
     [`plegwatch_relist_duration_seconds_bucket{${labels},le="+Inf"}`]: all.relists,
+    [`plegwatch_list_hang_seconds{${labels},call="ListContainers",verdict="container"}`]: all.hang,
+    [`plegwatch_list_hang_seconds{${labels},call="ListPodSandbox",verdict="runtime"}`]: always(0),
     [`plegwatch_spool_unacked_bytes{${labels}}`]: all.unackedBytes,
     [`plegwatch_spool_max_bytes{${labels}}`]: all.maxBytes,
     [`plegwatch_spool_failing{${labels}}`]: all.failing,
@@ -67,6 +69,7 @@ const HEALTHY_AGENT = {
   relistErrors: always(0),
   relists: growing(6),
   fastRelists: growing(6),
+  hang: always(0),
   unackedBytes: always(1e6),
   maxBytes: always(268_435_456),
   failing: always(0),
@@ -100,6 +103,7 @@ const HEALTHY_CONTROLLER: SeriesValues = {
   [`plegwatch_incomplete_nodes{${IN_CONTROLLER},reason="RecordsLost"}`]: always(0),
   [`plegwatch_incomplete_nodes{${IN_CONTROLLER},reason="CoverageLow"}`]: always(0),
   [`plegwatch_incomplete_nodes{${IN_CONTROLLER},reason="Unproven"}`]: always(3),
+  [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="container"}`]: always(0),
   [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="runtime"}`]: always(0),
   [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="kubelet"}`]: always(0),
   [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="unknown"}`]: always(0),
@@ -214,6 +218,16 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
       notYet: '9m',
       fires: '17m',
       labels: ON_A,
+    },
+  ],
+  [
+    'PlegwatchListHangs',
+    'one container holds up ListContainers',
+    {
+      differs: nodeA({ hang: `0x11 0+30x${SAMPLES - 12}` }),
+      notYet: '6m30s',
+      fires: '8m',
+      labels: { ...ON_A, call: 'ListContainers', verdict: 'container' },
     },
   ],
   [
@@ -404,7 +418,7 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
         },
       ] as const,
   ),
-  ...(['runtime', 'kubelet', 'unknown'] as const).map(
+  ...(['container', 'runtime', 'kubelet', 'unknown'] as const).map(
     (verdict) =>
       [
         'PlegwatchPlegUnhealthy',

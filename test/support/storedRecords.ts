@@ -10,6 +10,8 @@ export interface SeedState {
   readonly stream?: string;
   readonly mode?: string;
   readonly modeReason?: string;
+  /** Why lists fail. Default: they do not. */
+  readonly relistReason?: string;
 }
 
 export class EvidenceFixture {
@@ -97,16 +99,16 @@ export class EvidenceFixture {
 
   async state(
     id: number,
-    { stream = 'Active', mode = 'Unknown', modeReason = '' }: SeedState = {},
+    { stream = 'Active', mode = 'Unknown', modeReason = '', relistReason = '' }: SeedState = {},
   ): Promise<void> {
     await this.#do(
       `INSERT INTO store.node_state (node_id, cluster_id, incarnation, seq, stream_state, stream_since, stream_reason,
          stream_error, relist_healthy, relist_reason, model, mode, mode_since, mode_reason)
-       SELECT node_id, cluster_id, 1, $2, $3, now(), '', '', true, '', '', $4, now(), $5
+       SELECT node_id, cluster_id, 1, $2, $3, now(), '', '', $6 = '', $6, '', $4, now(), $5
        FROM store.node WHERE node_id = $1
        ON CONFLICT (node_id, incarnation) DO UPDATE SET seq = excluded.seq, stream_state = excluded.stream_state,
-         stream_since = excluded.stream_since, mode = excluded.mode, mode_since = excluded.mode_since, mode_reason = excluded.mode_reason`,
-      [id, this.#next(), stream, mode, modeReason],
+         stream_since = excluded.stream_since, relist_healthy = excluded.relist_healthy, relist_reason = excluded.relist_reason, mode = excluded.mode, mode_since = excluded.mode_since, mode_reason = excluded.mode_reason`,
+      [id, this.#next(), stream, mode, modeReason, relistReason],
     );
   }
 

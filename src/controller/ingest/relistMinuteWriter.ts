@@ -1,7 +1,7 @@
 /*
  * Columns of store.relist_minute.
  */
-import type { KubeletCalls, KubeletMinute, MinuteStatuses } from '../../protocol/record.ts';
+import type { KubeletCalls, KubeletMinute, ListHang, MinuteStatuses } from '../../protocol/record.ts';
 import { packLists } from '../../store/listTimes.ts';
 import { literal } from '../../store/literal.ts';
 import type { BatchScope } from './batchScope.ts';
@@ -71,6 +71,25 @@ function statusColumns(rows: readonly MinuteRow[]): unknown[] {
   ];
 }
 
+/** Null where no list hung. */
+function hangColumns(rows: readonly MinuteRow[]): unknown[] {
+  const column = (value: (hang: ListHang, epochStart: number) => number | null) =>
+    literal(rows, ({ scope, record: { statuses } }) =>
+      statuses?.hang === undefined ? null : value(statuses.hang, scope.epochStart),
+    );
+  return [
+    column(({ from }, epochStart) => epochStart + from),
+    column(({ to }, epochStart) => (to === null ? null : epochStart + to)),
+    column(({ waited }) => waited),
+    column(({ listed }) => listed),
+    column(({ asked }) => asked),
+    column(({ quick }) => quick),
+    column(({ unanswered }) => unanswered),
+    rows.map(({ record }) => record.statuses?.hang?.call ?? null),
+    rows.map(({ record }) => record.statuses?.hang?.verdict ?? null),
+  ];
+}
+
 export const writeRelistMinutes = recordWriter('relist_minute', insertRelistMinutes, (rows) => [
   ...keysOf(rows),
   literal(rows, ({ record }) => record.relists),
@@ -90,4 +109,5 @@ export const writeRelistMinutes = recordWriter('relist_minute', insertRelistMinu
   literal(rows, ({ record }) => record.wall),
   rows.map(({ record }) => packLists(record.lists)),
   ...statusColumns(rows),
+  ...hangColumns(rows),
 ]);

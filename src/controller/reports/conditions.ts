@@ -12,7 +12,7 @@
  * Messages contain no counts: a condition is written again whenever its message changes.
  */
 import { CONSEQUENCES, type FallbackConsequence, fallbackConsequence } from '../../protocol/fallback.ts';
-import type { EvidenceRow, NodeStateRow } from './evidence.ts';
+import type { EvidenceRow, ListHangRow, NodeStateRow } from './evidence.ts';
 import type { ReportCondition } from './status.ts';
 import { cut, pascalWord, timestamp } from './text.ts';
 
@@ -121,8 +121,12 @@ function ready(agent: ConditionState, relist: ConditionState): ConditionState {
   return relist.status === 'True' ? yes('Recording', 'The agent reports and relists.') : relist;
 }
 
-function relistHealthy({ state }: EvidenceRow, agent: ConditionState): ConditionState {
+function relistHealthy({ state, list_hang }: EvidenceRow, agent: ConditionState): ConditionState {
   if (agent.status !== 'True') return outdated(agent);
+  if (list_hang !== null) {
+    const named = list_hang.container_id === null ? '' : `: ${heldUpBy(list_hang)}`;
+    return no('ListHangs', `${list_hang.why}${named}.`);
+  }
   if (state === null) return NO_EVIDENCE;
   return state.relist_healthy
     ? yes('Listing', 'The runtime answers list calls.')
@@ -130,6 +134,20 @@ function relistHealthy({ state }: EvidenceRow, agent: ConditionState): Condition
         'ListsFailing',
         state.relist_reason === '' ? 'The runtime does not answer list calls.' : state.relist_reason,
       );
+}
+
+/** What a list that hangs waits for. If no status holds it up, the runtime does. */
+export function heldUpBy({
+  verdict,
+  pod_namespace,
+  pod_name,
+  container_name,
+  container_id,
+}: ListHangRow): string {
+  if (verdict === 'runtime' || verdict === 'none') return 'runtime';
+  if (container_id === null) return 'unknown';
+  const names = [pod_namespace, pod_name, container_name].filter((name) => name !== null && name !== '');
+  return names.length === 0 ? container_id : names.join('/');
 }
 
 function outdated(agent: ConditionState): ConditionState {
@@ -203,6 +221,11 @@ const FELL_BACK: Readonly<Record<FallbackConsequence, ConditionState>> = {
   hint_lost: fellBack('HintLost', 'hint_lost'),
   unknown: fellBack('FellBack', 'unknown'),
 };
+
+/** The reasons of a kubelet that gave up its stream, other than that the runtime has none. */
+export const FELL_BACK_REASONS: ReadonlySet<string> = new Set(
+  Object.values(FELL_BACK).map(({ reason }) => reason),
+);
 
 function fellBack(reason: string, consequence: FallbackConsequence): ConditionState {
   return no(reason, `The kubelet gave up the event stream. ${CONSEQUENCES[consequence]}`);

@@ -89,7 +89,7 @@ const finding = {
   ...some(timestamptz, 'window_from window_to occurred_at resolved_at'),
   ...all(timestamptz, 'detected_at'),
   ...some(float8, 'lateness_ms delivery_ms lag_min_ms lag_max_ms'),
-  ...some(bool, 'lag_anomalous'),
+  ...some(bool, 'lag_anomalous is_sandbox'),
   ...all(jsonb, 'proof'),
   ...all(int4, 'seq'),
 };
@@ -129,6 +129,7 @@ export const relistMinutes = view('relist_minutes', {
   ...all(float8, 'covered_ms span_ms'),
   ...all(date, 'day'),
   ...some(text, 'runtime_name runtime_version kubelet_version'),
+  ...all(timestamptz, 'from_at to_at'),
 });
 export const relists = view('relists', {
   ...all(text, 'cluster node'),
@@ -163,6 +164,22 @@ export const statusChecks = view('status_checks', {
   ...some(bool, 'timed_out'),
   ...all(uuid, 'epoch'),
   ...all(date, 'day'),
+  ...some(text, 'list_call verdict'),
+});
+const hang = {
+  ...all(text, 'list_call verdict why'),
+  ...all(timestamptz, 'from_at'),
+  ...some(timestamptz, 'to_at'),
+  ...all(float8, 'waited_ms'),
+  ...some(text, 'pod_uid pod_namespace pod_name container_name container_id'),
+  ...all(int4, 'listed asked quick unanswered seq'),
+  ...all(uuid, 'epoch'),
+  ...all(date, 'day'),
+};
+export const listHangs = view('list_hangs', {
+  ...hang,
+  ...all(text, 'cluster node'),
+  ...some(text, 'runtime_name runtime_version kubelet_version'),
 });
 export const kubeletMinutes = view('kubelet_minutes', {
   ...all(text, 'cluster node'),
@@ -247,7 +264,8 @@ const verdict = {
   ...some(int8, 'threshold_ms'),
   ...some(float8, 'kubelet_list_ms kubelet_longest_list_ms kubelet_relist_ms kubelet_status_ms'),
   ...some(float8, 'our_longest_relist_ms our_period_ms our_waiting_ms'),
-  ...some(text, 'message'),
+  ...some(text, 'message list_call pod_uid pod_namespace pod_name container_name container_id'),
+  ...some(int4, 'statuses_asked statuses_quick statuses_unanswered'),
 };
 export const plegVerdicts = view('pleg_verdicts', {
   ...verdict,
@@ -301,6 +319,11 @@ export const listCall = internal('list_call', {
   ...all(uuid, 'epoch'),
   ...all(date, 'day'),
   ...all(timestamptz, 'minute ended_at from_at to_at'),
+});
+export const listHang = internal('list_hang', {
+  ...hang,
+  ...all(int4, 'node_id context_id'),
+  ...all(int2, 'cluster_id'),
 });
 export const plegVerdict = internal('pleg_verdict', {
   ...verdict,

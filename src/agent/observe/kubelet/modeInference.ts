@@ -54,6 +54,12 @@ const YOUNG_S = 60;
 
 const FIRST_WITH_COUNTERS = 27;
 
+/** Whether it has given up its event stream, and will not open another one before it restarts. */
+export function hasGivenUp({ eventedPleg, version, connectionErrors = 0 }: KubeletFigures): boolean {
+  const minor = minorOf(version ?? null);
+  return eventedPleg === true && minor !== null && minor <= LAST_KNOWN && connectionErrors >= LAST_ERROR;
+}
+
 export function infer(scrape: ScrapeSummary, history: RunHistory): Inference {
   const minor = minorOf(scrape.version);
   if (scrape.gate === false) return generic('GateDisabled');

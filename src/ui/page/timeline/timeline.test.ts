@@ -41,6 +41,7 @@ const answer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
     containers: [],
     sessions: rows(),
     gaps: rows(),
+    hangs: rows(),
     histBoundsMs: [],
     modes: rows(),
     conditions: rows(),
@@ -151,6 +152,10 @@ test('holes whose words would overlap share them, and others keep their own', ()
   expect(textsAt(1000, 100, 150)).toEqual(['2 missed', 'STOPPED missed']);
   // The words of the second stand left of it, where the first one is.
   expect(textsAt(3450, 3590)).toEqual(['2 missed']);
+  const resolved = holeOf(missed(0, 100, { resolvedAt: at(200) }));
+  expect(holeGroups([resolved], [], new TimeScale(hour, 0, 1000), 1000).map(({ text }) => text)).toEqual([
+    'STOPPED overdue',
+  ]);
   expect(textsAt(9999)).toEqual([]);
 });
 
