@@ -140,6 +140,7 @@ export class AgentMetrics extends MetricSet {
     'refused_acks_total',
     'Acknowledgements that were not believed.',
   );
+  readonly listBytes = this.gauge('list_bytes', 'Size of the last answer of each list.', ['list']);
   readonly relistDuration = new Histogram({
     name: 'plegwatch_relist_duration_seconds',
     help: 'Duration of one relist, both list calls.',
