@@ -4,6 +4,7 @@
 import { Histogram } from 'prom-client';
 import { CALL_CODES, CRI_CALLS } from '../cri/client.ts';
 import { MetricSet } from '../platform/metricSet.ts';
+import { FALLBACK_CONSEQUENCES, type FallbackConsequence } from '../protocol/fallback.ts';
 import {
   EVENT_TYPES,
   type EvidenceRecord,
@@ -108,6 +109,11 @@ export class AgentMetrics extends MetricSet {
   readonly #kubeletMode = this.gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the current one.", [
     'mode',
   ]);
+  readonly #kubeletFallback = this.gauge(
+    'kubelet_fallback',
+    'What it means in its version that the kubelet gave up its event stream: 1 for what holds now, all 0 while it has not.',
+    ['consequence'],
+  );
   readonly spoolBytes = this.gauge('spool_bytes', 'Size of the spool.');
   readonly spoolMaxBytes = this.gauge('spool_max_bytes', 'Size that the spool may have.');
   readonly spoolUnackedBytes = this.gauge(
@@ -148,7 +154,7 @@ export class AgentMetrics extends MetricSet {
 
   /** Before the first epoch, and between two of them. */
   observesNothing(): void {
-    this.setKubeletMode('Unknown');
+    this.setKubeletMode('Unknown', null);
     this.setKubeletIdentity(null);
     this.setStreamState(null);
     this.setListHang(null);
@@ -166,8 +172,10 @@ export class AgentMetrics extends MetricSet {
       this.#kubeletIdentity.set({ identity: each }, each === identity ? 1 : 0);
   }
 
-  setKubeletMode(mode: Mode): void {
+  setKubeletMode(mode: Mode, consequence: FallbackConsequence | null): void {
     for (const each of MODES) this.#kubeletMode.set({ mode: each }, each === mode ? 1 : 0);
+    for (const each of FALLBACK_CONSEQUENCES)
+      this.#kubeletFallback.set({ consequence: each }, each === consequence ? 1 : 0);
   }
 
   /** Null while no list hangs: then there is one series for each call, which is 0. */
