@@ -4,20 +4,24 @@
 import { Histogram } from 'prom-client';
 import { CALL_CODES, CRI_CALLS } from '../cri/client.ts';
 import { MetricSet } from '../platform/metricSet.ts';
+import { FALLBACK_CONSEQUENCES, type FallbackConsequence } from '../protocol/fallback.ts';
 import {
   EVENT_TYPES,
   type EvidenceRecord,
   FINDING_KINDS,
-  HANG_VERDICTS,
   LIST_CALLS,
   MODES,
   type Mode,
+  PODS_API_STATES,
+  type PodsApiState,
   RELIST_BOUNDS_MS,
   STREAM_STATES,
   type StreamState,
 } from '../protocol/record.ts';
 import { KUBELET_IDENTITIES, type KubeletIdentity } from './observe/kubelet/identity.ts';
 import { SCRAPE_FAILURES } from './observe/kubelet/scrapeError.ts';
+import { POD_QUERY_RESULTS } from './observe/pods/podQueries.ts';
+import { PODS_STREAM_ENDS } from './observe/pods/podsStream.ts';
 import { RELIST_ERROR_CODES } from './observe/relister.ts';
 import { type KnownHang, TIMED_STATUSES } from './observe/slowStatusSearch.ts';
 import { SESSION_END_CODES } from './observe/stream/subscription.ts';
@@ -96,6 +100,18 @@ export class AgentMetrics extends MetricSet {
     'overdue_suppressed_total',
     'Overdue starts and stops that were not reported because of the rate limit.',
   );
+  readonly kubeletLateSuppressed = this.#mirroredCounter(
+    'kubelet_late_suppressed_total',
+    "Starts and stops that the kubelet's own status showed late, and that were not reported because of the rate limit.",
+  );
+  readonly podsApiNotBrought = this.#mirroredCounter(
+    'pods_api_not_brought_total',
+    "Starts and stops in the kubelet's own status that the watch of its PodsAPI did not report.",
+  );
+  readonly podsApiUnobservedPods = this.#mirroredCounter(
+    'pods_api_unobserved_pods_total',
+    "Reports of the kubelet's PodsAPI on a pod that was left out because of the limits.",
+  );
   readonly kubeletErrors = this.counter(
     'kubelet_scrape_errors_total',
     "Failed scrapes of the kubelet's metrics, by reason.",
@@ -109,6 +125,34 @@ export class AgentMetrics extends MetricSet {
   readonly #kubeletMode = this.gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the current one.", [
     'mode',
   ]);
+  readonly #kubeletFallback = this.gauge(
+    'kubelet_fallback',
+    'What it means in its version that the kubelet gave up its event stream: 1 for what holds now, all 0 while it has not.',
+    ['consequence'],
+  );
+  readonly #podsApiState = this.gauge(
+    'pods_api_state',
+    "Whether the kubelet's own status of its pods is watched: 1 for the current state, none if that is switched off.",
+    ['state'],
+  );
+  readonly podsApiMessages = this.counter(
+    'pods_api_messages_total',
+    "Messages from the watch of the kubelet's PodsAPI.",
+  );
+  readonly podsApiMalformed = this.counter(
+    'pods_api_malformed_messages_total',
+    "Messages of the kubelet's PodsAPI that could not be decoded.",
+  );
+  readonly podsApiEnds = this.counter(
+    'pods_api_ends_total',
+    "Watches of the kubelet's PodsAPI that ended or could not begin, by reason.",
+    { cause: PODS_STREAM_ENDS },
+  );
+  readonly podQueries = this.counter(
+    'pod_queries_total',
+    'Pods that the kubelet was to be asked for because it had not shown a start or stop in time, by result.',
+    { result: POD_QUERY_RESULTS },
+  );
   readonly spoolBytes = this.gauge('spool_bytes', 'Size of the spool.');
   readonly spoolMaxBytes = this.gauge('spool_max_bytes', 'Size that the spool may have.');
   readonly spoolUnackedBytes = this.gauge(
@@ -149,9 +193,10 @@ export class AgentMetrics extends MetricSet {
 
   /** Before the first epoch, and between two of them. */
   observesNothing(): void {
-    this.setKubeletMode('Unknown');
+    this.setKubeletMode('Unknown', null);
     this.setKubeletIdentity(null);
     this.setStreamState(null);
+    this.setPodsApiState(null);
     this.setListHang(null);
     for (const gauge of [this.streamConnected, this.pendingEvents, this.trackedContainers]) gauge.set(0);
   }
@@ -167,19 +212,24 @@ export class AgentMetrics extends MetricSet {
       this.#kubeletIdentity.set({ identity: each }, each === identity ? 1 : 0);
   }
 
-  setKubeletMode(mode: Mode): void {
+  setKubeletMode(mode: Mode, consequence: FallbackConsequence | null): void {
     for (const each of MODES) this.#kubeletMode.set({ mode: each }, each === mode ? 1 : 0);
+    for (const each of FALLBACK_CONSEQUENCES)
+      this.#kubeletFallback.set({ consequence: each }, each === consequence ? 1 : 0);
   }
 
-  /** Null while no list hangs: then every series is 0. */
+  /** Null while the kubelet's pods are not to be watched: then every series is 0. */
+  setPodsApiState(state: PodsApiState | null): void {
+    for (const each of PODS_API_STATES) this.#podsApiState.set({ state: each }, each === state ? 1 : 0);
+  }
+
+  /** Null while no list hangs: then there is one series for each call, which is 0. */
   setListHang(hang: KnownHang | null): void {
     if (hang === null && !this.#showsListHang) return;
     this.#showsListHang = hang !== null;
-    for (const call of LIST_CALLS)
-      for (const verdict of HANG_VERDICTS) {
-        const isThis = hang?.call === call && hang.verdict === verdict;
-        this.#listHang.set({ call, verdict }, isThis ? hang.waited / 1e6 : 0);
-      }
+    this.#listHang.reset();
+    for (const call of LIST_CALLS) this.#listHang.set({ call, verdict: 'unknown' }, 0);
+    if (hang !== null) this.#listHang.set({ call: hang.call, verdict: hang.verdict }, hang.waited / 1e6);
   }
 
   /** Null before the subscription has any state: then every series is 0. */

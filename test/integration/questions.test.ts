@@ -110,6 +110,13 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
   'How many hours did each node spend in fallback': (rows) => {
     expect(rows).toMatchObject(ofBoth(...ending(3)).map((node) => ({ node, hours: '30.0' })));
   },
+  'Which pods stayed wrong after a fallback': (rows) =>
+    expect(rows).toMatchObject([
+      {
+        ...{ node: 'west-093', kubelet_version: 'v1.31.9', pod_name: 'job-2-3', event_type: 'STOPPED' },
+        ...{ wrong_for_s: 895, never_shown: true },
+      },
+    ]),
   'What happened on a node at 03:12': (rows) => {
     expect(of(rows, { kind: 'mode' })).toMatchObject([{ what: 'Evented -> Fallback' }]);
     expect(of(rows, { kind: 'session' }).map(({ what }) => what)).toEqual(['opened', 'ended', 'opened']);
