@@ -280,7 +280,7 @@ describe('what accuses nobody', () => {
       ...stopped,
       stillRunning,
       streamGap(22.2, 'agent_stalled'),
-      podsBroken(22.4),
+      podsBroken(23),
     ],
     'nothing is late of a container that went back to running': [
       ...stopped.filter(({ at }) => at < 11),

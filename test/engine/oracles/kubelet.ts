@@ -137,7 +137,9 @@ function isClearlyLate(truth: GroundTruth, transition: Transition): boolean {
   const at = lists.findIndex((list) => proves(type, shownBy(list, container)));
   const [before, after] = [lists[at - 1], lists[at]];
   if (before === undefined || after === undefined || !before.whole || !after.whole) return false;
-  if (!precedes(type, shownBy(before, container))) return false;
+  // What is first shown exited is proven by its status, which comes later.
+  const isShown = shownBy(after, container) === (type === 'STARTED' ? 'running' : 'exited');
+  if (!isShown || !precedes(type, shownBy(before, container))) return false;
   const answered = callOf(after, container).end + KUBELET_LATE_AFTER + ANSWERED;
   const confirmed = lists.find(({ sandboxes, whole }) => whole && sandboxes.start > answered);
   if (confirmed === undefined) return false;
@@ -292,17 +294,3 @@ function saysTheTruth(truth: GroundTruth, finding: RecordOf<'finding'>, transiti
   const lag = shown - transition.happened;
   return lag >= Number(atLeast) / 1000 && lag <= Number(atMost) / 1000 + unnoticedClockSteps(truth);
 }
-
-export const debugLags = (truth: GroundTruth) =>
-  transitionsOf(truth).map((t) =>
-    JSON.stringify([
-      t.container.id,
-      t.type,
-      t.happened,
-      t.container.at,
-      lagsOf(truth, t),
-      truth.deliveries
-        .filter((d) => d.of.container.id === t.container.id)
-        .map((d) => [d.of.type, d.of.built, d.received, d.of.digest]),
-    ]),
-  );
