@@ -21,10 +21,11 @@ demo: ## Run the demo on this machine: three nodes, one lossy, one unsafe (ONCE=
 	@$(node) build.mjs
 	@./bin/plegwatch-dev demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
 
-# Each test file runs in a process of its own, and all of them load the same packages: compiled once, they load faster.
+# Most test files run in a process of their own, and all of them load the same packages: compiled once, they load faster. Fewer processes at once than
+# beside kubelets, which mostly wait, cost less.
 check: export NODE_COMPILE_CACHE := $(CURDIR)/node_modules/.cache/node-compile
 check: lint ## Run the quick checks while you work: style, types, imports, unit tests, the long ones shortened (a minute)
-	@PLEGWATCH_HISTORIES=100 $(node) node_modules/vitest/vitest.mjs run --project unit
+	@PLEGWATCH_HISTORIES=100 $(node) node_modules/vitest/vitest.mjs run --project 'unit*' --maxWorkers=$$(($$(nproc) + 2))
 
 test: ## Run all tests on real services (25 to 40 minutes; TESTS="test/integration/sql" runs only those)
 	@$(call prepare,test)
@@ -81,8 +82,9 @@ lint: ## Check style, types, imports between folders, unused code
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync --keep-going lint-style lint-types lint-page-types lint-imports lint-unused
 lint-style:
 	@node_modules/.bin/biome ci .
+# Several checkers would each work out the same types of packages. What it found is kept: unchanged files are not checked again.
 lint-types:
-	@$(node) node_modules/typescript/bin/tsc --noEmit
+	@$(node) node_modules/typescript/bin/tsc --noEmit --checkers 1 --incremental --tsBuildInfoFile node_modules/.cache/types.tsbuildinfo
 lint-page-types:
 	@$(node) node_modules/typescript/bin/tsc --noEmit -p src/ui/page
 lint-imports:

@@ -1,5 +1,5 @@
 /*
- * Four projects: `unit` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
+ * Five projects: `unit` and `unit-pure` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
  * `kubelet` (real kubelets, which mostly wait for the next relist) and `cluster` (a whole cluster; `make cluster-test`). Unit tests run
  * first, while kubelets wait for their relists; then the integration tests. Every file starts services of its own, on ports, folders and
  * control groups of its own.
@@ -17,6 +17,11 @@ const sqlAsText = {
   },
 };
 
+/**
+ * Functions from values to values (`pure-comparison` in .dependency-cruiser.mjs), without timers, I/O or variables of modules. A test of them can leave
+ * nothing behind, so that their files share processes.
+ */
+const PURE = ['src/agent/compare/**/*.test.ts'];
 const KUBELET = ['test/kubelet/**/*.test.ts'];
 const CLUSTER = ['test/cluster/**/*.test.ts'];
 const INTEGRATION = [
@@ -66,6 +71,8 @@ const services = {
   hookTimeout: 300_000,
 };
 
+const quick = { maxWorkers: FIRST_WORKERS, testTimeout: 300_000 };
+
 export default defineConfig({
   plugins: [sqlAsText],
   test: {
@@ -76,13 +83,16 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          ...quick,
           name: 'unit',
-          // All that the other two leave: so every test file is in exactly one project, wherever it is.
+          // All that the others leave: so every test file is in exactly one project, wherever it is.
           include: ['**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...INTEGRATION, ...KUBELET, ...CLUSTER],
-          maxWorkers: FIRST_WORKERS,
-          testTimeout: 300_000,
+          exclude: [...configDefaults.exclude, ...PURE, ...INTEGRATION, ...KUBELET, ...CLUSTER],
         },
+      },
+      {
+        extends: true,
+        test: { ...quick, name: 'unit-pure', include: PURE, isolate: false },
       },
       {
         extends: true,

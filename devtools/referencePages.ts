@@ -13,6 +13,7 @@ import { AGENT_SETTINGS } from '../src/agent/config.ts';
 import { EXPORT_SETTINGS, FINDING_SETTINGS, TIMELINE_SETTINGS } from '../src/analysis/settings.ts';
 import { AUDIT_SETTINGS } from '../src/audit/settings.ts';
 import { CONTROLLER_SETTINGS } from '../src/controller/config.ts';
+import { REMOVAL_SETTINGS } from '../src/controller/nodeConditions/removal.ts';
 import { REPORT_SETTINGS } from '../src/controller/reports/settings.ts';
 import { DOCTOR_OUTPUT } from '../src/doctor/settings.ts';
 import { COMPLETION_SETTINGS } from '../src/platform/completion.ts';
@@ -40,6 +41,7 @@ const COMMANDS: Readonly<Record<string, SettingTable>> = {
   export: EXPORT_SETTINGS,
   ui: UI_SETTINGS,
   doctor: { output: DOCTOR_OUTPUT },
+  'remove-node-conditions': REMOVAL_SETTINGS,
   'redis-acl': REDIS_ACL_SETTINGS,
   completion: COMPLETION_SETTINGS,
 };

@@ -57,6 +57,12 @@ BEGIN
     WHERE m.node_id = id AND m.day BETWEEN first_day - 1 AND last_day + 1 AND m.statuses_asked IS NOT NULL
       AND m.slow_status_at BETWEEN timeline.since AND timeline.until
     UNION ALL
+    SELECT h.from_at, h.to_at, 'hang', h.list_call, h.pod_namespace || '/' || h.pod_name, h.container_name, h.container_id,
+           concat_ws(', ', h.why, h.asked || ' statuses asked for', h.quick || ' answered within a second', h.unanswered || ' not answered'),
+           h.epoch, h.seq
+    FROM store.list_hang h
+    WHERE h.node_id = id AND h.from_at <= timeline.until AND coalesce(h.to_at, 'infinity') >= timeline.since
+    UNION ALL
     SELECT m.at, NULL, 'finding', concat_ws(' ', f.kind, f.event_type), f.pod_namespace || '/' || f.pod_name, f.container_name, f.container_id,
            concat_ws(', ', nullif(f.cause, ''), 'found ' || f.detected_at, 'resolved ' || r.at, 'finding ' || f.finding_id), x.epoch, f.seq
     FROM store.finding f
@@ -357,7 +363,7 @@ FROM (
     SELECT count(*) FILTER (WHERE f.kind = 'missed' AND NOT EXISTS (
              SELECT FROM store.finding_update u
              WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved')) AS missed,
-           array_agg(DISTINCT concat(f.event_type, CASE coalesce(f.container_name, '') WHEN '' THEN ' of a sandbox' ELSE ' of a container' END))
+           array_agg(DISTINCT concat(f.event_type, CASE f.container_name WHEN '' THEN ' of a sandbox' ELSE ' of a container' END))
              FILTER (WHERE f.kind = 'unannounced' AND f.cause = 'never_sent') AS blind_spots
     FROM store.finding f
     WHERE f.node_id = n.node_id AND f.detected_at > now() - interval '7 days' AND f.kind IN ('missed', 'unannounced')

@@ -9,7 +9,7 @@ import { stopSignal } from './platform/stopSignal.ts';
 const commandLine: CommandLine = {
   name: 'plegwatch',
   description:
-    'Shows which kubelets missed a container event, for which container, and where the evidence is incomplete.',
+    'Shows which container events were not delivered on which node, for which container, and where the evidence is incomplete.',
   commands: {
     agent: {
       description: 'watch the container runtime and the kubelet of this node',
@@ -91,6 +91,23 @@ const commandLine: CommandLine = {
           const results = await examine(config);
           print(written(results, config.output));
           if (hasFailed(results)) process.exitCode = 1;
+        });
+      },
+    },
+    'remove-node-conditions': {
+      description: 'remove the conditions that a controller with --node-conditions on published on Nodes',
+      async load() {
+        const { REMOVAL_SETTINGS } = await import('./controller/nodeConditions/removal.ts');
+        return commandWith(REMOVAL_SETTINGS, async ({ kubeconfig, logLevel }) => {
+          const { createKubeClient } = await import('./kube/client.ts');
+          const { removeConditions } = await import('./controller/nodeConditions/removal.ts');
+          const kube = await createKubeClient({ kubeconfig });
+          try {
+            const log = createLogger(logLevel, 'remove-node-conditions');
+            await removeConditions({ kube, log, signal: stopSignal() });
+          } finally {
+            kube.close();
+          }
         });
       },
     },

@@ -62,6 +62,7 @@ export const CRI_METHODS = {
   startContainer: define(methods.startContainer),
   stopContainer: define(methods.stopContainer),
   removeContainer: define(methods.removeContainer),
+  updateContainerResources: define(methods.updateContainerResources),
 };
 
 type Wire = typeof CRI_METHODS;

@@ -51,12 +51,18 @@ function serveReading(server: Server, options: CriServiceOptions): void {
       timestamp: timestampOf(profile, nowNs()),
     };
   });
-  unary(server, core, CRI_METHODS.containerStatus, ({ containerId }) => {
-    if (core.hangingStatuses.has(containerId)) return null;
-    const container = pods.container(containerId);
-    if (container.shown === 'absent') throw notFound(containerId);
-    return { status: containerStatus(container) };
-  });
+  unary(
+    server,
+    core,
+    CRI_METHODS.containerStatus,
+    ({ containerId }) => {
+      if (core.hangingStatuses.has(containerId)) return null;
+      const container = pods.container(containerId);
+      if (container.shown === 'absent') throw notFound(containerId);
+      return { status: containerStatus(container) };
+    },
+    ({ containerId }, run) => core.statusLocks.whenFree(containerId, run),
+  );
 }
 
 function timestampOf({ statusTimestamp }: Profile, nowNs: bigint): bigint {
@@ -129,17 +135,18 @@ function serveEvents(server: Server, { core, onEvents }: CriServiceOptions): voi
 
 type Callback<A> = (error: object | null, value?: A) => void;
 
-/** A read-only call; null is never answered. Without a core it is answered even while the runtime starts. */
+/** A read-only call; null is never answered, and one that waits for a lock later. Without a core it is answered even while the runtime starts. */
 function unary<Q, A>(
   server: Server,
   core: RuntimeCore | null,
   method: MethodDefinition<Q, A>,
   answer: (request: Q) => A | null,
+  whenFree: (request: Q, run: () => void) => void = (_, run) => run(),
 ): void {
   const { path, responseSerialize, requestDeserialize } = method;
   const handler = ({ request }: { readonly request: Q }, callback: Callback<A>): void => {
     if (core?.isStarting === true) callback(STARTING);
-    else attempt(() => answer(request), callback);
+    else whenFree(request, () => attempt(() => answer(request), callback));
   };
   server.register<Q, A>(path, handler, responseSerialize, requestDeserialize, 'unary');
 }
@@ -185,7 +192,7 @@ function list<Q>(
   const handler = (call: { readonly request: Q }, callback: Callback<Uint8Array>): void => {
     if (core.isStarting) callback(STARTING);
     else {
-      core.lister.list(request(call.request), ({ messages: [message], failure }) =>
+      listWhenFree(core, request(call.request), ({ messages: [message], failure }) =>
         callback(failure, message ?? new Uint8Array()),
       );
     }
@@ -206,9 +213,17 @@ function streamingList<Q>(
   };
   const handler = (call: ServerWritableStream<Q, Uint8Array>): void => {
     if (core.isStarting) call.emit('error', STARTING);
-    else core.lister.list(request(call.request), (outcome) => answer(call, outcome));
+    else listWhenFree(core, request(call.request), (outcome) => answer(call, outcome));
   };
   server.register<Q, Uint8Array>(path, handler, unchanged, requestDeserialize, 'serverStream');
+}
+
+/** A list of containers reads the status of each. */
+function listWhenFree(core: RuntimeCore, request: ListRequest, done: (outcome: ListOutcome) => void): void {
+  const run = () => core.lister.list(request, done);
+  if (request.call === 'listContainers' || request.call === 'streamContainers')
+    core.statusLocks.whenFree(null, run);
+  else run();
 }
 
 function refusal(error: unknown): CallRefusal {

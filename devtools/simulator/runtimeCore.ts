@@ -18,6 +18,7 @@ import type { ContainerExit, EventDraft } from './podModel.ts';
 import { SimulatedPods } from './pods.ts';
 import { type Profile, type ProfileName, profileOf } from './profiles.ts';
 import { randomFor } from './random.ts';
+import { StatusLocks } from './statusLocks.ts';
 
 /** The options that a runtime on a socket and one in virtual time share. */
 export interface RuntimeOptions {
@@ -68,6 +69,7 @@ export class RuntimeCore {
   readonly lister: Lister;
   /** The ids whose status calls are never answered. */
   readonly hangingStatuses = new Set<string>();
+  readonly statusLocks = new StatusLocks();
   /** The clock of the runtime's timestamps; {@link stepWallClock} steps it. */
   readonly clock: Clock;
   readonly seed: number;

@@ -8,6 +8,8 @@ import {
   EVENT_TYPES,
   type EvidenceRecord,
   FINDING_KINDS,
+  HANG_VERDICTS,
+  LIST_CALLS,
   MODES,
   type Mode,
   RELIST_BOUNDS_MS,
@@ -17,7 +19,7 @@ import {
 import { KUBELET_IDENTITIES, type KubeletIdentity } from './observe/kubelet/identity.ts';
 import { SCRAPE_FAILURES } from './observe/kubelet/scrapeError.ts';
 import { RELIST_ERROR_CODES } from './observe/relister.ts';
-import { TIMED_STATUSES } from './observe/slowStatusSearch.ts';
+import { type KnownHang, TIMED_STATUSES } from './observe/slowStatusSearch.ts';
 import { SESSION_END_CODES } from './observe/stream/subscription.ts';
 
 /** The causes of a missed event; see compare/unobservableReason.ts. */
@@ -31,10 +33,16 @@ interface MirroredCounter {
 
 export class AgentMetrics extends MetricSet {
   readonly #mirrored: MirroredCounter[] = [];
-  readonly #missed = this.counter('missed_events_total', 'Confirmed misses of the event stream.', {
-    event_type: EVENT_TYPES,
-    cause: MISSED_CAUSES,
-  });
+  /** True at first, so that every series exists. */
+  #showsListHang = true;
+  readonly #missed = this.counter(
+    'missed_events_total',
+    'Events that were due and not delivered to the agent.',
+    {
+      event_type: EVENT_TYPES,
+      cause: MISSED_CAUSES,
+    },
+  );
   readonly #findings = this.counter('findings_total', 'Findings by kind.', { kind: FINDING_KINDS });
   readonly #events = this.counter('events_received_total', 'Events received from the runtime.', {
     event_type: [...EVENT_TYPES, 'UNKNOWN'],
@@ -62,6 +70,11 @@ export class AgentMetrics extends MetricSet {
     'timed_statuses_total',
     'Statuses that were asked for because relists were slow, by how long they took.',
     { result: TIMED_STATUSES },
+  );
+  readonly #listHang = this.gauge(
+    'list_hang_seconds',
+    'How long the list that hangs has been waited for, by what holds it up; 0 while none hangs.',
+    ['call', 'verdict'],
   );
   readonly streamConnected = this.gauge('stream_connected', 'Whether the event stream is connected.');
   readonly #streamState = this.gauge('stream_state', 'State of the event stream: 1 for the current one.', [
@@ -133,6 +146,7 @@ export class AgentMetrics extends MetricSet {
     'refused_acks_total',
     'Acknowledgements that were not believed.',
   );
+  readonly listBytes = this.gauge('list_bytes', 'Size of the last answer of each list.', ['list']);
   readonly relistDuration = new Histogram({
     name: 'plegwatch_relist_duration_seconds',
     help: 'Duration of one relist, both list calls.',
@@ -150,6 +164,7 @@ export class AgentMetrics extends MetricSet {
     this.setKubeletMode('Unknown');
     this.setKubeletIdentity(null);
     this.setStreamState(null);
+    this.setListHang(null);
     for (const gauge of [this.streamConnected, this.pendingEvents, this.trackedContainers]) gauge.set(0);
   }
 
@@ -166,6 +181,17 @@ export class AgentMetrics extends MetricSet {
 
   setKubeletMode(mode: Mode): void {
     for (const each of MODES) this.#kubeletMode.set({ mode: each }, each === mode ? 1 : 0);
+  }
+
+  /** Null while no list hangs: then every series is 0. */
+  setListHang(hang: KnownHang | null): void {
+    if (hang === null && !this.#showsListHang) return;
+    this.#showsListHang = hang !== null;
+    for (const call of LIST_CALLS)
+      for (const verdict of HANG_VERDICTS) {
+        const isThis = hang?.call === call && hang.verdict === verdict;
+        this.#listHang.set({ call, verdict }, isThis ? hang.waited / 1e6 : 0);
+      }
   }
 
   /** Null before the subscription has any state: then every series is 0. */

@@ -9,6 +9,7 @@
  * What all readings agree on follows from the records. What only some of them say may be so.
  */
 import { Comparison } from '../agent/compare/comparison.ts';
+import { UNOBSERVABLE_CAUSES } from '../agent/compare/unobservableReason.ts';
 import type { PlegProfile } from '../protocol/eventProfile.ts';
 import type { ExactTimes, ListedItem, Relist, ShownState, ShownStatus } from '../protocol/observation.ts';
 import { EVENT_TYPES, type RecordOf } from '../protocol/record.ts';
@@ -97,8 +98,9 @@ export class Reading {
     this.#comparison.unsubscribed(state);
   }
 
+  /** `cause` is that of a stored gap; a later version may have others. */
   gap(at: Mono, cause: string): void {
-    this.#comparison.streamGap(at, cause);
+    this.#comparison.streamGap(at, UNOBSERVABLE_CAUSES.find((known) => known === cause) ?? 'stream_gap');
   }
 
   runtimeReplaced(profile: PlegProfile): void {

@@ -8,6 +8,7 @@ const accept = {
   keySecret: undefined,
   lease: undefined,
   noKube: false,
+  nodeConditions: 'off',
 } as const;
 const enrolling = { ...accept, agentServiceAccount: place, keySecret: place };
 
@@ -23,6 +24,11 @@ test.each([
     /--key-secret .*--no-kube/,
   ],
   ['--key-secret with --no-kube', { ...enrolling, noKube: true }, /--key-secret .*--no-kube/],
+  [
+    '--node-conditions on with --no-kube',
+    { ...accept, nodeConditions: 'on', noKube: true },
+    /--node-conditions on .*--no-kube/,
+  ],
   ['--lease with --no-kube', { ...accept, lease: place, noKube: true }, /--lease .*--no-kube/],
   [
     '--key-secret without --agent-service-account',
@@ -44,6 +50,7 @@ test.each([
   ['nothing set but --no-kube', { ...accept, noKube: true }],
   ['--agent-service-account and --key-secret', enrolling],
   ['--lease', { ...accept, lease: place }],
+  ['--node-conditions on', { ...accept, nodeConditions: 'on' }],
   ['--attribution require with both', { ...enrolling, attribution: 'require' }],
 ] as const)('%s is accepted', (_rule, settings) => {
   expect(() => checkCombination(settings)).not.toThrow();

@@ -118,6 +118,12 @@ export const CONTROLLER_SETTINGS = {
     'maximum pods read per second, for the whole cluster',
     integer(1, 1000),
   ),
+  nodeConditions: withDefault(
+    'on|off',
+    'off',
+    'publish verdicts as conditions of Nodes, for what acts on them; needs permission to patch nodes/status',
+    oneOf('on', 'off'),
+  ),
   nodeRowsPerDay: withDefault(
     'number',
     `${DEFAULT_NODE_ROWS_PER_DAY}`,
@@ -153,10 +159,19 @@ export function checkCombination({
   keySecret,
   lease,
   noKube,
-}: Pick<ControllerConfig, 'attribution' | 'agentServiceAccount' | 'keySecret' | 'lease' | 'noKube'>): void {
+  nodeConditions,
+}: Pick<
+  ControllerConfig,
+  'attribution' | 'agentServiceAccount' | 'keySecret' | 'lease' | 'noKube' | 'nodeConditions'
+>): void {
   if (lease !== undefined && noKube) {
     const error =
       '--lease (PLEGWATCH_LEASE) needs the API server, which --no-kube (PLEGWATCH_NO_KUBE) leaves out.';
+    throw new PlegwatchError('SETTING_INVALID', error, 'Leave out one of them.');
+  }
+  if (nodeConditions === 'on' && noKube) {
+    const error =
+      '--node-conditions on (PLEGWATCH_NODE_CONDITIONS) needs the API server, which --no-kube (PLEGWATCH_NO_KUBE) leaves out.';
     throw new PlegwatchError('SETTING_INVALID', error, 'Leave out one of them.');
   }
   if ((agentServiceAccount === undefined) !== (keySecret === undefined)) {

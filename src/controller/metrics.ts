@@ -9,6 +9,7 @@ import { UNBELIEVED_CLAIMS } from './ingest/epoch.ts';
 import { REPAIR_KINDS } from './ingest/queueGuard.ts';
 import { ATTRIBUTION_REFUSALS } from './keys/attribution.ts';
 import { ENROLMENT_RESULTS } from './keys/enroller.ts';
+import { PUBLISH_RESULTS } from './nodeConditions/publisher.ts';
 import { EVENT_RESULTS } from './nodes/eventWriter.ts';
 import { AGENT_REASONS, CONDITION_TYPES } from './reports/conditions.ts';
 import { REPORT_RESULTS } from './reports/writer.ts';
@@ -56,6 +57,11 @@ export class ControllerMetrics extends MetricSet {
   readonly nodeEvents = this.counter('node_events_total', 'Kubernetes Events about Nodes, by result.', {
     result: EVENT_RESULTS,
   });
+  readonly publishedConditions = this.counter(
+    'node_condition_writes_total',
+    'Writes of the conditions that plegwatch publishes on Nodes, by result.',
+    { result: PUBLISH_RESULTS },
+  );
   readonly leader = this.gauge('leader', '1 if this controller writes the reports.');
   readonly controllerConflict = this.gauge(
     'controller_conflict',

@@ -12,6 +12,12 @@ import type { ReceivedEvent } from '../protocol/observation.ts';
 import { EVENT_TYPES, type EventType } from '../protocol/record.ts';
 import { millis } from '../protocol/units.ts';
 
+/**
+ * How several subscribers are served. `own_queues`: a queue for each. `shared_queue`: one queue, of which each subscriber is sent every
+ * event. `one_subscriber`: one queue, of which each event goes to one subscriber.
+ */
+export type FanOut = 'own_queues' | 'shared_queue' | 'one_subscriber' | 'unknown';
+
 export interface RuntimeVersion {
   readonly name: string;
   readonly version: string;
@@ -26,6 +32,7 @@ export interface RuntimeProfile extends PlegProfile {
   readonly subscription: 'safe' | 'steals' | 'crashes' | 'impossible' | 'unknown';
   /** Why, for the report. */
   readonly why: string;
+  readonly fanOut: FanOut;
   /** The sandbox events that normally have no sandbox status. */
   readonly sandboxEventsWithoutStatus: readonly EventType[];
   /** Whether it offers the streaming lists of CRI 1.36. */
@@ -51,6 +58,7 @@ const UNKNOWN: RuntimeProfile = {
   lead: millis(0),
   subscription: 'unknown',
   why: 'nothing is known of how this runtime treats subscribers',
+  fanOut: 'unknown',
   sandboxEventsWithoutStatus: [],
   stoppedMayComeFirst: false,
   failedStartsUnannounced: false,
@@ -71,6 +79,7 @@ const CONTAINERD: RuntimeProfile = {
   lead: millis(10_000),
   subscription: 'safe',
   why: 'containerd 2 gives every subscriber every event',
+  fanOut: 'own_queues',
   stoppedMayComeFirst: true,
   failedStartsUnannounced: true,
 };
@@ -85,6 +94,7 @@ const CRIO: RuntimeProfile = {
   announcesSandboxRemoval: false,
   subscription: 'safe',
   why: 'CRI-O 1.33 and later give every subscriber every event',
+  fanOut: 'shared_queue',
   stoppedMayComeFirst: true,
   // The end of a failed start is announced; then CRI-O removes the container without a DELETED.
   failedStartsEndLater: true,
@@ -94,6 +104,7 @@ const CRIO_STEALS: RuntimeProfile = {
   ...CRIO,
   subscription: 'steals',
   why: 'CRI-O before 1.28 gives each event to one subscriber only: we would take events from the kubelet',
+  fanOut: 'one_subscriber',
 };
 
 const ISULAD: RuntimeProfile = {
@@ -105,6 +116,7 @@ const ISULAD: RuntimeProfile = {
   announcesSandboxRemoval: true,
   subscription: 'crashes',
   why: 'iSulad may crash when a subscriber leaves, and leaks memory with every event while anybody is subscribed',
+  fanOut: 'own_queues',
   // It is built when the sandbox is gone already.
   sandboxEventsWithoutStatus: ['DELETED'],
   failedStartsUnannounced: true,
@@ -139,6 +151,7 @@ const RULES: readonly ProfileRule[] = [
     name: 'containerd-1.7',
     subscription: 'steals',
     why: 'containerd 1.7 gives each event to one subscriber only: we would take events from the kubelet',
+    fanOut: 'one_subscriber',
     // It is built when the sandbox is gone already.
     sandboxEventsWithoutStatus: ['DELETED'],
     notes: [

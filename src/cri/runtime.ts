@@ -397,6 +397,14 @@ export interface RemoveContainerRequest {
 export interface RemoveContainerResponse {
 }
 
+export interface UpdateContainerResourcesRequest {
+  containerId: string;
+  linux: LinuxContainerResources | undefined;
+}
+
+export interface UpdateContainerResourcesResponse {
+}
+
 function createBaseVersionRequest(): VersionRequest {
   return { version: "" };
 }
@@ -5004,6 +5012,118 @@ export const RemoveContainerResponse: MessageFns<RemoveContainerResponse> = {
   },
 };
 
+function createBaseUpdateContainerResourcesRequest(): UpdateContainerResourcesRequest {
+  return { containerId: "", linux: undefined };
+}
+
+export const UpdateContainerResourcesRequest: MessageFns<UpdateContainerResourcesRequest> = {
+  encode(message: UpdateContainerResourcesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.containerId !== "") {
+      writer.uint32(10).string(message.containerId);
+    }
+    if (message.linux !== undefined) {
+      LinuxContainerResources.encode(message.linux, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): UpdateContainerResourcesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUpdateContainerResourcesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.containerId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.linux = LinuxContainerResources.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<UpdateContainerResourcesRequest>): UpdateContainerResourcesRequest {
+    return UpdateContainerResourcesRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<UpdateContainerResourcesRequest>): UpdateContainerResourcesRequest {
+    const message = createBaseUpdateContainerResourcesRequest();
+    message.containerId = object.containerId ?? "";
+    message.linux = (object.linux !== undefined && object.linux !== null)
+      ? LinuxContainerResources.fromPartial(object.linux)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseUpdateContainerResourcesResponse(): UpdateContainerResourcesResponse {
+  return {};
+}
+
+export const UpdateContainerResourcesResponse: MessageFns<UpdateContainerResourcesResponse> = {
+  encode(_: UpdateContainerResourcesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): UpdateContainerResourcesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUpdateContainerResourcesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<UpdateContainerResourcesResponse>): UpdateContainerResourcesResponse {
+    return UpdateContainerResourcesResponse.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<UpdateContainerResourcesResponse>): UpdateContainerResourcesResponse {
+    const message = createBaseUpdateContainerResourcesResponse();
+    return message;
+  },
+};
+
 export type RuntimeServiceDefinition = typeof RuntimeServiceDefinition;
 export const RuntimeServiceDefinition = {
   name: "RuntimeService",
@@ -5131,6 +5251,14 @@ export const RuntimeServiceDefinition = {
       requestType: RemoveContainerRequest as typeof RemoveContainerRequest,
       requestStream: false,
       responseType: RemoveContainerResponse as typeof RemoveContainerResponse,
+      responseStream: false,
+      options: {},
+    },
+    updateContainerResources: {
+      name: "UpdateContainerResources",
+      requestType: UpdateContainerResourcesRequest as typeof UpdateContainerResourcesRequest,
+      requestStream: false,
+      responseType: UpdateContainerResourcesResponse as typeof UpdateContainerResourcesResponse,
       responseStream: false,
       options: {},
     },

@@ -26,6 +26,7 @@ async function* checksOf(config: DoctorConfig): AsyncGenerator<CheckResult> {
       kube,
       controllerRights({
         measuresStatusLag: config.statusLag !== 'off',
+        publishesConditions: config.nodeConditions === 'on',
         keys: keyPlacesOf(config),
         lease: config.lease,
       }),

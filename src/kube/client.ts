@@ -3,7 +3,7 @@
  *
  *   page        one response to a list; `continue` requests the next one, and expires after about five minutes (410)
  *   bookmark    a watch event without an object: every change up to its resourceVersion has been sent
- *   apply       server-side apply: takes over the fields that we send, whoever owned them
+ *   apply       server-side apply: takes over the fields that we send, whoever owned them, unless the manager says otherwise
  *
  * Every verb throws KUBE_UNREACHABLE, KUBE_REFUSED or KUBE_CONFIG, and KubeStatusError for any other response.
  */
@@ -37,7 +37,14 @@ import {
   sendRequest,
 } from './transport.ts';
 
-const FIELD_MANAGER = 'plegwatch-controller';
+/** In whose name fields are applied. */
+export interface FieldManager {
+  readonly name: string;
+  /** Whether it takes over fields of others. Otherwise KubeStatusError 409 is thrown if another manager set one to another value. */
+  readonly takesOver: boolean;
+}
+
+const CONTROLLER: FieldManager = { name: 'plegwatch-controller', takesOver: true };
 
 const TIMEOUT_MS = 10_000;
 /** etcd stores objects of at most 1.5 MiB by default; as JSON they can be somewhat larger. */
@@ -95,7 +102,12 @@ export interface KubeClient {
   get(resource: Resource, name: string, signal?: AbortSignal): Promise<KubeObject | undefined>;
   list(resource: Resource, options?: ListOptions): Promise<Page>;
   apply(resource: Resource, object: AppliedObject, signal?: AbortSignal): Promise<KubeObject>;
-  applyStatus(resource: Resource, object: AppliedObject, signal?: AbortSignal): Promise<KubeObject>;
+  applyStatus(
+    resource: Resource,
+    object: AppliedObject,
+    signal?: AbortSignal,
+    manager?: FieldManager,
+  ): Promise<KubeObject>;
   /** False if the object does not exist, or has another UID than this. */
   delete(resource: Resource, name: string, uid?: string, signal?: AbortSignal): Promise<boolean>;
   /** Whether RBAC lets us do this, in every namespace unless the resource has one. */
@@ -188,13 +200,17 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
     resource: Resource,
     object: AppliedObject,
     subresource: string,
-    signal: AbortSignal | undefined,
+    {
+      signal,
+      manager = CONTROLLER,
+    }: { signal?: AbortSignal | undefined; manager?: FieldManager | undefined },
   ): Promise<KubeObject> {
     const { name } = object.metadata;
     const operation = { verb: 'patch', resource: resourceName(resource, subresource), name };
+    const query = queryOf({ fieldManager: manager.name, force: manager.takesOver });
     const request: KubeHttpRequest = {
       method: 'PATCH',
-      path: `${pathOf(resource, name, subresource)}?fieldManager=${FIELD_MANAGER}&force=true`,
+      path: `${pathOf(resource, name, subresource)}${query}`,
       headers: { accept: JSON_TYPE, 'content-type': 'application/apply-patch+yaml' },
       body: JSON.stringify(object),
       timeoutMs: TIMEOUT_MS,
@@ -251,8 +267,9 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
       return { items: items ?? [], ...metadata };
     },
 
-    apply: (resource, object, signal) => patch(resource, object, '', signal),
-    applyStatus: (resource, object, signal) => patch(resource, object, 'status', signal),
+    apply: (resource, object, signal) => patch(resource, object, '', { signal }),
+    applyStatus: (resource, object, signal, manager) =>
+      patch(resource, object, 'status', { signal, manager }),
 
     async delete(resource, name, uid, signal) {
       const operation = { verb: 'delete', resource: resourceName(resource), name };

@@ -1,6 +1,6 @@
 /*
- * The parts of a Node that the controller keeps: its UID, the labels that reports have too, what is stored of it, and its Ready condition as
- * written by the kubelet or the node controller.
+ * The parts of a Node that the controller keeps: its UID, the labels that reports have too, what is stored of it, its Ready condition as
+ * written by the kubelet or the node controller, and the conditions that plegwatch publishes on it.
  */
 import * as v from 'valibot';
 import { printable } from '../platform/printable.ts';
@@ -15,6 +15,20 @@ export interface ReadyCondition {
   readonly transitionAt: number | null;
   /** When the condition was last written. */
   readonly heartbeatAt: number | null;
+}
+
+/** The conditions that plegwatch publishes on Nodes (src/controller/nodeConditions/publisher.ts). */
+export const PUBLISHED_TYPES = ['PLEGKubeletFallback', 'PLEGListsFailing', 'PLEGEvidenceIncomplete'] as const;
+export type PublishedType = (typeof PUBLISHED_TYPES)[number];
+
+/** As the Node has it. The times are as the API server writes them; null if it does not. */
+export interface PublishedCondition {
+  readonly type: PublishedType;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly lastTransitionTime: string | null;
+  readonly lastHeartbeatTime: string | null;
 }
 
 export type Labels = Readonly<Record<string, string>>;
@@ -37,6 +51,8 @@ export interface KubeNode {
   readonly info: NodeInfo;
   /** Null until a kubelet reports. */
   readonly ready: ReadyCondition | null;
+  /** Those of {@link PUBLISHED_TYPES} that it has, in that order, whoever wrote them. */
+  readonly published: readonly PublishedCondition[];
 }
 
 export interface NamedNode {
@@ -73,7 +89,9 @@ export function nodeOf({ metadata, ...fields }: KubeObject, keys: NodeLabelKeys)
   const { name, uid, creationTimestamp: createdAt } = metadata;
   const status = fields['status'];
   const info = infoOf(labelsOf(metadata, keys.stored), status);
-  return { name, node: { uid, createdAt, labels, info, ready: readyOf(status) } };
+  const conditions = conditionsOf(status);
+  const ready = readyOf(conditions);
+  return { name, node: { uid, createdAt, labels, info, ready, published: publishedOf(conditions) } };
 }
 
 function infoOf(labels: Labels, status: unknown): NodeInfo {
@@ -99,23 +117,41 @@ export function labelsOf(metadata: KubeObject['metadata'], keys: readonly string
 export const isSameLabels = (one: Labels, other: Labels): boolean =>
   JSON.stringify(one) === JSON.stringify(other);
 
-function readyOf(status: unknown): ReadyCondition | null {
+type RawCondition = v.InferOutput<typeof Condition>;
+
+function conditionsOf(status: unknown): readonly RawCondition[] {
   const parsed = v.safeParse(Status, status);
-  if (!parsed.success) return null;
-  for (const raw of parsed.output.conditions) {
+  if (!parsed.success) return [];
+  return parsed.output.conditions.flatMap((raw) => {
     const condition = v.safeParse(Condition, raw);
-    if (!condition.success || condition.output.type !== 'Ready') continue;
-    const { output } = condition;
-    return {
-      status: storable(output.status, MAX_LENGTHS.status),
-      reason: storable(output.reason, MAX_LENGTHS.reason),
-      message: storable(output.message, MAX_LENGTHS.message),
-      transitionAt: microsOf(output.lastTransitionTime),
-      heartbeatAt: microsOf(output.lastHeartbeatTime),
-    };
-  }
-  return null;
+    return condition.success ? [condition.output] : [];
+  });
 }
+
+function readyOf(conditions: readonly RawCondition[]): ReadyCondition | null {
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  if (ready === undefined) return null;
+  const { lastTransitionTime, lastHeartbeatTime } = ready;
+  return {
+    ...textsOf(ready),
+    transitionAt: microsOf(lastTransitionTime),
+    heartbeatAt: microsOf(lastHeartbeatTime),
+  };
+}
+
+const publishedOf = (conditions: readonly RawCondition[]): readonly PublishedCondition[] =>
+  PUBLISHED_TYPES.flatMap((type) => {
+    const condition = conditions.find((each) => each.type === type);
+    if (condition === undefined) return [];
+    const { lastTransitionTime, lastHeartbeatTime } = condition;
+    return [{ type, ...textsOf(condition), lastTransitionTime, lastHeartbeatTime }];
+  });
+
+const textsOf = ({ status, reason, message }: RawCondition) => ({
+  status: storable(status, MAX_LENGTHS.status),
+  reason: storable(reason, MAX_LENGTHS.reason),
+  message: storable(message, MAX_LENGTHS.message),
+});
 
 /** Postgres does not accept NUL in text. */
 const storable = (text: string, maxLength: number): string => text.replaceAll('\0', '').slice(0, maxLength);
@@ -125,13 +161,14 @@ function microsOf(time: string | null): number | null {
   return Number.isNaN(ms) ? null : ms * 1000;
 }
 
-/** Ignores heartbeats, which every node sends every few minutes. */
+/** Ignores heartbeats of kubelets, which every node sends every few minutes. */
 export function isSameNode(one: KubeNode | undefined, other: KubeNode | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;
   return (
     one.uid === other.uid &&
     isSameLabels(one.labels, other.labels) &&
     JSON.stringify(one.info) === JSON.stringify(other.info) &&
+    JSON.stringify(one.published) === JSON.stringify(other.published) &&
     isSameReady(one.ready, other.ready)
   );
 }

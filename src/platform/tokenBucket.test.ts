@@ -18,6 +18,18 @@ test('a bucket holds its capacity at first, then gains one token per interval, a
   expect(bucket.denied).toBe(2 + 1 + 3 + 7);
 });
 
+test('whether there is a token is known without taking it', () => {
+  const bucket = new TokenBucket({ capacity: 1, interval: millis(1000) });
+  expect([bucket.has(at(0)), bucket.has(at(0)), bucket.tryTake(at(0)), bucket.has(at(999))]).toEqual([
+    true,
+    true,
+    true,
+    false,
+  ]);
+  expect(bucket.has(at(1000))).toBe(true);
+  expect(bucket.denied).toBe(0);
+});
+
 test('an interval may be longer than a second', () => {
   const bucket = new TokenBucket({ capacity: 3, interval: perSecond(0.5) });
   expect(taken(bucket, 0, 5)).toBe(3);

@@ -29,8 +29,13 @@ export class TokenBucket {
     return this.#denied;
   }
 
+  /** Whether there is a token, which stays. */
+  has(now: Mono): boolean {
+    return this.#fullAt - now <= (this.#capacity - 1) * this.#interval;
+  }
+
   tryTake(now: Mono): boolean {
-    if (this.#fullAt - now > (this.#capacity - 1) * this.#interval) {
+    if (!this.has(now)) {
       this.#denied += 1;
       return false;
     }

@@ -121,8 +121,6 @@ const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 /** The largest number of four bytes. */
 export const MAX_INT4 = 2 ** 31 - 1;
 const int4Count = v.pipe(count, v.maxValue(MAX_INT4));
-/** More than all lists of a minute can have. Sums of a day's minutes stay far below 2^63. */
-const bytes = v.pipe(count, v.maxValue(2 ** 40));
 
 /** The latest wall clock, in microseconds since 1970: the end of 2242. */
 export const MAX_WALL = 8.64e15;
@@ -282,20 +280,26 @@ const ModeChangeRecord = v.strictObject({
   proof,
 });
 
-/** The kubelet's own calls to its runtime between two scrapes, and its processor time. A call counts when it ends, so one that hangs is missing. */
+/** Calls of one kind: their number, how many failed, their total duration. */
+const CallTotals = v.strictObject({ calls: count, errors: count, sum: count });
+export type CallTotals = v.InferOutput<typeof CallTotals>;
+
+/**
+ * The calls of the whole kubelet to its runtime between two scrapes, and its processor time. A call counts when it ends, so one that hangs is
+ * missing.
+ */
 const KubeletCalls = v.strictObject({
   from: at,
   to: at,
   /** Total duration of its relists, failed ones included. */
   relistSum: count,
-  /** ListPodSandbox and ListContainers calls of the whole kubelet: their number, how many failed, their total duration. */
-  lists: count,
-  listErrors: count,
-  listSum: count,
-  /** A lower bound of the longest of them. */
+  /** ListPodSandbox, ListContainers, PodSandboxStatus and ContainerStatus. */
+  sandboxLists: CallTotals,
+  containerLists: CallTotals,
+  sandboxStatuses: CallTotals,
+  containerStatuses: CallTotals,
+  /** A lower bound of the longest list. */
   longestList: count,
-  /** Total duration of PodSandboxStatus and ContainerStatus calls. */
-  statusSum: count,
   /** Processor time of the whole kubelet; null where it does not report it. */
   cpu: v.nullable(count),
 });
@@ -323,23 +327,56 @@ const KubeletMinute = v.strictObject({
 });
 export type KubeletMinute = v.InferOutput<typeof KubeletMinute>;
 
+/** The two calls of a relist. */
+export const LIST_CALLS = ['ListPodSandbox', 'ListContainers'] as const;
+export type ListCallName = (typeof LIST_CALLS)[number];
+
+/**
+ * What holds up a list that hangs, as far as it is proven: the container or pod whose status does not answer while others do; the runtime,
+ * which answers none; `none`: every status is answered. `unknown`: too few have been asked for.
+ */
+export const HANG_VERDICTS = ['container', 'pod', 'runtime', 'none', 'unknown'] as const;
+export type HangVerdict = (typeof HANG_VERDICTS)[number];
+
+/** A list that was not answered within five seconds. Every minute of a hang repeats what is known of it. */
+const ListHang = v.strictObject({
+  call: v.picklist(LIST_CALLS),
+  from: at,
+  /** Null while it lasts. */
+  to: v.nullable(at),
+  /** How long the list was waited for, without the time in which the agent did not run. */
+  waited: duration,
+  /** `container` and `pod` mean the one that `slowest` names. */
+  verdict: v.picklist(HANG_VERDICTS),
+  /** Sandboxes and containers of the last relist that was answered. */
+  listed: int4Count,
+  /** Statuses that were asked for during the hang, how many were answered within a second, and how many have not been. */
+  asked: int4Count,
+  quick: int4Count,
+  unanswered: int4Count,
+});
+export type ListHang = v.InferOutput<typeof ListHang>;
+
 /** The statuses of sandboxes and containers that were asked for because relists were slow, to name the one that hangs. */
 const MinuteStatuses = v.strictObject({
-  /** How many there were, and how many of them took a second or longer. */
+  /** How many there were, and how many of them took a second or longer. One that is not answered counts in each minute. */
   asked: int4Count,
   slow: int4Count,
-  /** The slowest of those; null if none was slow. */
+  /** The slowest of those, or the one that a list waits for; null if none was slow. */
   slowest: v.nullable(
     v.strictObject({
       containerId: id,
       isSandbox: v.boolean(),
-      /** When it was asked for. */
+      /** When it was asked for, which may be in an earlier minute. */
       at,
       /** How long the answer took, or how long it was waited for. */
       took: duration,
+      /** Whether it was not answered within five seconds. */
       timedOut: v.boolean(),
     }),
   ),
+  /** Absent unless a list hung. */
+  hang: v.optional(ListHang),
 });
 export type MinuteStatuses = v.InferOutput<typeof MinuteStatuses>;
 
@@ -355,6 +392,26 @@ const lagCounts = v.pipe(v.array(int4Count), v.maxLength(KUBELET_LAG_BOUNDS_MS.l
  */
 const KubeletLagMinute = v.strictObject({ starts: lagCounts, stops: lagCounts });
 export type KubeletLagMinute = v.InferOutput<typeof KubeletLagMinute>;
+
+/**
+ * For how long, of `span`, tasks of the node waited for processor, disk or memory: `some` at least one of them, `full` all that were not idle
+ * (Linux Documentation/accounting/psi.rst). The kernel has no `full` of the processor for a whole node.
+ */
+const NodePressure = v.pipe(
+  v.strictObject({
+    span: int4Count,
+    cpuSome: int4Count,
+    ioSome: int4Count,
+    ioFull: int4Count,
+    memorySome: int4Count,
+    memoryFull: int4Count,
+  }),
+  v.check(
+    ({ span, ...waits }) => Object.values(waits).every((wait) => wait <= span),
+    'is longer than its span',
+  ),
+);
+export type NodePressure = v.InferOutput<typeof NodePressure>;
 
 /**
  * What `lists` of a minute says of each relist: when its two calls began and ended, and when the last event was received that was
@@ -392,9 +449,13 @@ const RelistMinuteRecord = v.strictObject({
   errors: int4Count,
   max: duration,
   hist: v.pipe(v.array(count), v.maxLength(64)),
+  /** What the last relist listed, how many of them had exited, and the sizes of its two answers. */
   sandboxes: int4Count,
   containers: int4Count,
-  bytes,
+  exitedSandboxes: int4Count,
+  exitedContainers: int4Count,
+  sandboxListBytes: int4Count,
+  containerListBytes: int4Count,
   expected: int4Count,
   matched: int4Count,
   unobservable: int4Count,
@@ -403,10 +464,12 @@ const RelistMinuteRecord = v.strictObject({
   decided: at,
   /** Absent when the kubelet was not scraped, or did not answer. */
   kubelet: v.optional(KubeletMinute),
-  /** Absent when none were asked for. */
+  /** Absent when none were asked for and no list hung. */
   statuses: v.optional(MinuteStatuses),
   /** Absent when the kubelet's status was not seen to show any start or stop. */
   kubeletLag: v.optional(KubeletLagMinute),
+  /** Absent where the kernel does not report it. */
+  pressure: v.optional(NodePressure),
 });
 
 /** The current state of the node. The record with the highest (incarnation, seq) wins. */

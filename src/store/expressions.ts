@@ -1,17 +1,27 @@
 /*
  * What typed queries say again and again, and the query builder has no word for.
  */
-import { type SQL, sql } from 'drizzle-orm';
+import { SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import type { Field } from './schema/columns.ts';
 import { fieldOf, type Source, type ValueOf } from './statement.ts';
 
-/** An expression whose values are read as those of `source` are. */
-export function typed<S extends Source>(source: S, expression: SQL): SQL<ValueOf<S>> {
-  return expression.mapWith(fieldOf(source).read);
+/** An expression, and how its values are read. */
+export class Typed<T> extends SQL<T> {
+  readonly field: Field<T>;
+
+  constructor(field: Field<T>, { queryChunks }: SQL) {
+    super(queryChunks);
+    this.field = field;
+  }
 }
 
-/** The clock of the database: a new expression each time, since one keeps the type that it is read with. */
-export const databaseNow = (): SQL => sql`now()`;
+/** An expression whose values are read as those of `source` are. */
+export const typed = <S extends Source>(source: S, expression: SQL): SQL<ValueOf<S>> =>
+  new Typed(fieldOf(source), expression);
+
+/** The clock of the database. */
+export const databaseNow: SQL = sql`now()`;
 
 /** Whether the column is one of these; undefined, which is no condition, for null. One parameter, however many there are. */
 export function oneOf(column: AnyPgColumn, values: readonly unknown[] | null): SQL | undefined {

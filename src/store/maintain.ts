@@ -80,8 +80,7 @@ async function maintainWith(sql: SqlRunner, options: MaintainOptions): Promise<M
     await sql.run(deleteExpiredEpochs);
     await sql.run(deleteGoneNodes);
     const abandoned = await sql.run(closeAbandoned, [ABANDONED_DAYS]);
-    if (kept.length === 0)
-      await sql.query((db) => db.update(maintenance).set({ succeeded_at: databaseNow() }));
+    if (kept.length === 0) await sql.query((db) => db.update(maintenance).set({ succeeded_at: databaseNow }));
     const done = { made: made.rows[0]?.made ?? 0, dropped, kept, abandoned: abandoned.count };
     log.info(done, 'database maintained');
     return done;

@@ -2,10 +2,9 @@
  * Runs statements: those in files, and typed queries. Both end in one function that sends text to Postgres, so that transactions, pools and errors
  * are the same for both.
  */
-import { DrizzleQueryError } from 'drizzle-orm';
-import { drizzle, type PgRemoteDatabase } from 'drizzle-orm/pg-proxy';
 import { type CustomTypesConfig, types } from 'pg';
 import type { Statement } from './statement.ts';
+import { type Queries, typedQueries } from './typedQueries.ts';
 
 export interface SqlRunner {
   /** `count`: of the rows that were read or written. */
@@ -13,12 +12,6 @@ export interface SqlRunner {
   /** Runs the typed query that `build` makes. Throws what Postgres said, without the values. */
   query<T>(build: (db: Queries) => PromiseLike<T>): Promise<T>;
 }
-
-/** What begins a typed query. Transactions are those of the store; a statement without a type is one in a file. */
-export type Queries = Pick<
-  PgRemoteDatabase<Record<string, never>>,
-  'select' | 'insert' | 'update' | 'delete'
->;
 
 /** Sends one statement. */
 export type Execute = (query: {
@@ -40,15 +33,10 @@ export function runnerOf(execute: Execute): SqlRunner {
       return { rows: read, count: rowCount ?? 0 };
     },
     async query(build) {
-      queries ??= drizzle(async (text, values) => ({
-        rows: (await execute({ text, values, rowMode: 'array' })).rows,
-      }));
-      try {
-        return await build(queries);
-      } catch (error) {
-        // Its message has every value, and hides the code.
-        throw error instanceof DrizzleQueryError && error.cause !== undefined ? error.cause : error;
-      }
+      queries ??= typedQueries(
+        async (text, values) => (await execute({ text, values, rowMode: 'array' })).rows,
+      );
+      return build(queries);
     },
   };
 }

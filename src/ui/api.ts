@@ -132,6 +132,7 @@ export interface TimelineAnswer {
   readonly containers: readonly Container[];
   readonly sessions: Rows<Session>;
   readonly gaps: Rows<Gap>;
+  readonly hangs: Rows<ListHang>;
   /** The first one is the mode at the start of the period, and may have begun before. */
   readonly modes: Rows<Mode>;
   /** From the first time that the Node was not Ready. The first one is that at the start of the period, and may have begun before. */
@@ -165,6 +166,17 @@ export interface Session {
   readonly message: string | null;
   readonly events: number;
   readonly replayed: number;
+}
+
+/** A list of the agent that was not answered within five seconds. */
+export interface ListHang {
+  readonly from: Time;
+  /** Null while it hangs. */
+  readonly to: Time | null;
+  /** What it waits for, in a sentence. */
+  readonly why: string;
+  /** The container or sandbox that it waits for; null if none is proven. */
+  readonly container: number | null;
 }
 
 /** A stretch that was not observed. */
@@ -213,6 +225,15 @@ export interface RelistSlice {
   /** The kubelet's own relists; null where it was not scraped. */
   readonly kubeletRelists: number | null;
   readonly kubeletP99Ms: number | null;
+  /**
+   * The pressure of the node: the share of the time in which at least one of its tasks (`some`), or all that were not idle (`full`), waited; null
+   * where its kernel does not report it.
+   */
+  readonly cpuSome: number | null;
+  readonly ioSome: number | null;
+  readonly ioFull: number | null;
+  readonly memorySome: number | null;
+  readonly memoryFull: number | null;
 }
 
 export interface ContainerEvent {
@@ -282,13 +303,15 @@ export interface FindingAnswer {
   readonly runtimeName: string | null;
   readonly runtimeVersion: string | null;
   readonly kubeletVersion: string | null;
-  /** missed STOPPED */
+  /** `missed STOPPED`, and once it is resolved `overdue STOPPED, resolved`. */
   readonly title: string;
   /** What the kind of the finding means, when it happened, and how long the published status was behind, in sentences. */
   readonly meaning: string;
   /** Why the event of a miss was due: what `cause` means. Empty for other findings. */
   readonly provenBy: string;
   readonly times: string;
+  /** What a miss says of the kubelet. Empty for other findings. */
+  readonly saysOfKubelet: string;
   readonly statusLag: string;
   /** What was due, received and listed around it, and why nothing else explains it, in the order in which one checks it. */
   readonly evidence: readonly EvidenceSection[];

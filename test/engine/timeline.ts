@@ -12,6 +12,7 @@
 import type { ComparisonCounters, ProvenStreamState } from '../../src/agent/compare/comparison.ts';
 import { Comparison } from '../../src/agent/compare/comparison.ts';
 import type { Emission } from '../../src/agent/compare/emitter.ts';
+import type { UnobservableCause } from '../../src/agent/compare/unobservableReason.ts';
 import type { PlegProfile } from '../../src/protocol/eventProfile.ts';
 import type {
   ExactTimes,
@@ -258,7 +259,7 @@ export const sandboxStatus = (
 });
 
 /** Nobody watched until this moment. */
-export const streamGap = (at: number, cause = 'agent_stalled'): TimelineStep => ({
+export const streamGap = (at: number, cause: UnobservableCause = 'agent_stalled'): TimelineStep => ({
   at,
   act: ({ comparison }) => comparison.streamGap(seconds(at), cause),
 });

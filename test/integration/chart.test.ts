@@ -8,8 +8,10 @@ import { parse } from 'yaml';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import { NODE_FLAGS } from '../../src/agent/observe/stream/readerProcess.ts';
 import { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
+import { REMOVAL_RIGHTS } from '../../src/controller/nodeConditions/removal.ts';
 import { controllerRights } from '../../src/controller/rights.ts';
 import { DOCTOR_SETTINGS } from '../../src/doctor/settings.ts';
+import type { KubeRight } from '../../src/kube/rights.ts';
 import {
   defaultsOf,
   REQUIRED,
@@ -29,6 +31,7 @@ import {
   pick,
   podOf,
   podsOf,
+  type Rendered,
   ROOT,
   render,
   SELF_SIGNED,
@@ -46,20 +49,10 @@ interface GrantedRule {
   readonly resourceNames?: readonly string[];
 }
 
-/** The Secret that the controller fills with its keys. No pod mounts it. */
-const KEYS = 'plegwatch-keys';
-
-const PROGRAMS = new Set(['agent', 'controller', 'migrate', 'maintain', 'report']);
-
-needs('helm')('a rendered release', () => {
-  test('grants the controller exactly what it needs of the API server', async () => {
-    const objects = await render({ ...MINIMAL, agent: { namespace: AGENT_NAMESPACE } });
-    const granted = [
-      pick(objects, 'ClusterRole', 'plegwatch-controller'),
-      pick(objects, 'Role', 'plegwatch-controller'),
-      pick(objects, 'Role', 'plegwatch-keys'),
-      pick(objects, 'Role', 'plegwatch-keys-public'),
-    ].flatMap(({ rules, metadata: { namespace = '' } }) =>
+/** As verb, resource, group, namespace and name. */
+const grantedBy = (roles: readonly Rendered[]): string[] =>
+  roles
+    .flatMap(({ rules, metadata: { namespace = '' } }) =>
       (rules as GrantedRule[]).flatMap(({ apiGroups, resources, verbs, resourceNames = [''] }) =>
         apiGroups.flatMap((group) =>
           resources.flatMap((resource) =>
@@ -69,17 +62,71 @@ needs('helm')('a rendered release', () => {
           ),
         ),
       ),
-    );
-    const needed = controllerRights({
-      measuresStatusLag: true,
-      lease: { namespace: NAMESPACE, name: 'plegwatch-controller' },
-      keys: { name: 'plegwatch-keys', secretNamespace: NAMESPACE, configMapNamespace: AGENT_NAMESPACE },
-    }).map(({ verb, resource: { plural, group, namespace = '' }, subresource, name = '' }) => {
-      const resource = subresource === undefined ? plural : `${plural}/${subresource}`;
-      // Events about Nodes are in a namespace, and the right to write them is not bound to one.
-      return [verb, resource, group, plural === 'events' ? '' : namespace, name].join(' ');
-    });
-    expect(needed.sort()).toEqual(granted.sort());
+    )
+    .sort();
+
+function grantOf({
+  verb,
+  resource: { plural, group, namespace = '' },
+  subresource,
+  name = '',
+}: KubeRight): string {
+  const resource = subresource === undefined ? plural : `${plural}/${subresource}`;
+  // Events about Nodes are in a namespace, and the right to write them is not bound to one.
+  return [verb, resource, group, plural === 'events' ? '' : namespace, name].join(' ');
+}
+
+/** The Secret that the controller fills with its keys. No pod mounts it. */
+const KEYS = 'plegwatch-keys';
+
+const PROGRAMS = new Set(['agent', 'controller', 'migrate', 'maintain', 'report']);
+
+needs('helm')('a rendered release', () => {
+  test.each([false, true])(
+    'grants the controller exactly what it needs of the API server, where it publishes conditions on Nodes: %s',
+    async (publishesConditions) => {
+      const nodeConditions = { enabled: publishesConditions };
+      const objects = await render({
+        ...MINIMAL,
+        agent: { namespace: AGENT_NAMESPACE },
+        controller: { nodeConditions },
+      });
+      const granted = grantedBy([
+        pick(objects, 'ClusterRole', 'plegwatch-controller'),
+        pick(objects, 'Role', 'plegwatch-controller'),
+        pick(objects, 'Role', 'plegwatch-keys'),
+        pick(objects, 'Role', 'plegwatch-keys-public'),
+      ]);
+      const needed = controllerRights({
+        measuresStatusLag: true,
+        publishesConditions,
+        lease: { namespace: NAMESPACE, name: 'plegwatch-controller' },
+        keys: { name: 'plegwatch-keys', secretNamespace: NAMESPACE, configMapNamespace: AGENT_NAMESPACE },
+      });
+      expect(needed.map(grantOf).sort()).toEqual(granted);
+    },
+  );
+
+  test('removes conditions on Nodes after it is deleted, by a Job that may do nothing else', async () => {
+    const name = 'plegwatch-node-conditions';
+    expect((await render(MINIMAL)).filter(({ metadata }) => metadata.name === name)).toEqual([]);
+    const objects = await render({ ...MINIMAL, controller: { nodeConditions: { enabled: true } } });
+    const all = objects.filter(({ metadata }) => metadata.name === name);
+    expect(all.map(({ kind }) => kind).sort()).toEqual([
+      'ClusterRole',
+      'ClusterRoleBinding',
+      'Job',
+      'ServiceAccount',
+    ]);
+    for (const { metadata } of all) {
+      expect(metadata.annotations).toMatchObject({
+        'helm.sh/hook': 'post-delete',
+        'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded',
+      });
+    }
+    expect(grantedBy([pick(objects, 'ClusterRole', name)])).toEqual(REMOVAL_RIGHTS.map(grantOf).sort());
+    const pod = podOf(objects, name);
+    expect(pod.containers[0].args).toEqual(['remove-node-conditions']);
   });
 
   test('takes 0 without a unit for a spool that is synced after every write', async () => {

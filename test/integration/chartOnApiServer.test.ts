@@ -128,6 +128,7 @@ needs(
       for (const [verb, what] of [
         ['patch', 'nodes'],
         ['delete', 'nodes'],
+        ['patch', 'nodes/status'],
         ['get', 'nodes/proxy'],
         ['get', 'nodes/metrics'],
         ['list', 'pods'],
@@ -153,6 +154,27 @@ needs(
       expect(await may('controller', 'get', 'pods')).toMatch(/: yes$/);
     });
 
+    test('lets the controller patch nodes/status only if it publishes conditions, and removes them by the upgrade that ends that, once', async () => {
+      const hooks = async () => {
+        const args = ['get', 'hooks', 'plegwatch', '--kubeconfig', server.kubeconfig, '-n', NAMESPACE];
+        const { stdout } = await run(where('helm'), args);
+        return documents(stdout)
+          .filter(({ metadata }) => metadata.name === 'plegwatch-node-conditions')
+          .map(({ kind, metadata }) => `${kind} ${metadata.annotations?.['helm.sh/hook']}`);
+      };
+      const kinds = ['ClusterRole', 'ClusterRoleBinding', 'Job', 'ServiceAccount'];
+      const on = { ...MINIMAL, controller: { nodeConditions: { enabled: true } } };
+      expect(await release('upgrade', on)).toMatchObject({ code: 0 });
+      expect(await may('controller', 'patch', 'nodes/status')).toMatch(/: yes$/);
+      expect(await may('controller', 'patch', 'nodes')).toMatch(/: no$/);
+      expect((await hooks()).sort()).toEqual(kinds.map((kind) => `${kind} post-delete`));
+      expect(await release('upgrade', MINIMAL)).toMatchObject({ code: 0 });
+      expect(await may('controller', 'patch', 'nodes/status')).toMatch(/: no$/);
+      expect((await hooks()).sort()).toEqual(kinds.map((kind) => `${kind} post-upgrade`));
+      expect(await release('upgrade', MINIMAL)).toMatchObject({ code: 0 });
+      expect(await hooks()).toEqual([]);
+    });
+
     test('lets the controller, with the token of its service account, send every request that it sends', async () => {
       const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'node-a' } };
       expect(await kubectl(['create', '-f', '-'], stringify(node))).toMatchObject({ code: 0 });
@@ -172,6 +194,7 @@ needs(
             info: { labels: {}, osImage: '', kernelVersion: '' },
             createdAt: null,
             ready: null,
+            published: [],
           },
           statusOf(),
           AbortSignal.timeout(240_000),

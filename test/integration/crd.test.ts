@@ -142,6 +142,7 @@ needs(
         'MISSED',
         'LAST MISSED',
         'COMPLETE',
+        'HELD UP BY',
         'AGE',
         'RUNTIME',
         'KUBELET',

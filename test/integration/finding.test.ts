@@ -1,6 +1,7 @@
 /*
  * `plegwatch finding`: on a history that a controller stored, as a reader who may see one cluster only.
  */
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { agentIncarnation } from '../support/batches.ts';
 import { plegwatch } from '../support/commandLine.ts';
@@ -8,7 +9,7 @@ import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { evidence } from '../support/evidence.ts';
 import { needs } from '../support/needs.ts';
-import { hexId } from '../support/records.ts';
+import { hexId, missedFinding } from '../support/records.ts';
 
 const ID = hexId(1);
 /** Ends a table, begins another line, mentions somebody, and is an escape for terminals. */
@@ -37,7 +38,8 @@ needs('postgres')('plegwatch finding', () => {
       databaseUrl,
       `INSERT INTO store.finding_update (finding_id, node_id, cluster_id, day, what, at, value_ms)
        SELECT finding_id, node_id, cluster_id, day, u.what, detected_at, u.ms FROM store.finding,
-              (VALUES ('lag_min', 9000), ('lag_max', 12000), ('lag_anomalous', 1)) AS u (what, ms) WHERE finding_id = $1`,
+              (VALUES ('lag_min', 9000), ('lag_max', 12000), ('lag_anomalous', 1), ('overdue', NULL)) AS u (what, ms)
+       WHERE finding_id = $1`,
       [missed],
     );
   });
@@ -67,6 +69,40 @@ needs('postgres')('plegwatch finding', () => {
     );
     expect(stdout).toMatch(/plegwatch audit --cluster test --node node-a --from \S+Z --to \S+Z/);
     expect(stdout).toMatch(/journalctl -u containerd --since '.* UTC' --until '.* UTC' \| grep 0+1$/m);
+  });
+
+  test('that the event was overdue is said before the verdict, and not as something that became known later', async () => {
+    const { stdout } = await finding(missed);
+    const overdue = stdout.indexOf('it was overdue: no such event of it had been received by then');
+    expect(overdue).toBeGreaterThan(stdout.indexOf('What lists and the stream showed of it'));
+    expect(overdue).toBeLessThan(stdout.indexOf('Why nothing else explains it'));
+    expect(stdout).not.toContain('later: overdue');
+  });
+
+  test('a finding says whether it is about a sandbox, and a container without a name is none', async () => {
+    const incarnation = agentIncarnation('node-named', 1, 120_000);
+    const of = (no: number) => missedFinding({ findingId: randomUUID(), containerId: hexId(no) });
+    const identity = (no: number, isSandbox: boolean) => ({
+      ...{ id: hexId(no), sandbox: hexId(60), isSandbox, podUid: 'uid', namespace: 'shop', pod: 'cart' },
+      ...{ container: '', attempt: 0 },
+    });
+    const objects = [identity(60, true), identity(61, false)];
+    await commitAll(databaseUrl, [incarnation.batch(1, [of(60), of(61)], { objects })]);
+    const rows = await query<{
+      finding_id: string;
+      container_name: string | null;
+      is_sandbox: boolean | null;
+    }>(
+      databaseUrl,
+      `SELECT finding_id, container_name, is_sandbox FROM plegwatch.findings WHERE node = 'node-named' ORDER BY seq`,
+    );
+    expect(rows).toMatchObject([
+      { container_name: null, is_sandbox: true },
+      { container_name: null, is_sandbox: null },
+    ]);
+    const texts = await Promise.all(rows.map(({ finding_id }) => finding(finding_id)));
+    expect(texts[0]?.stdout).toContain('(sandbox)');
+    expect(texts[1]?.stdout).toContain('(name unknown)');
   });
 
   test('the audit that it names confirms or refutes just that finding', async () => {

@@ -17,7 +17,13 @@ const MINUTE_MS = 60_000;
 let server: TestServer;
 let databaseUrl: string;
 
-const change = (seconds: number, from: string, to: string, reason: string): EvidenceRecord => ({
+const change = (
+  seconds: number,
+  from: string,
+  to: string,
+  reason: string,
+  more: Partial<RecordOf<'mode_change'>> = {},
+): EvidenceRecord => ({
   type: 'mode_change',
   t: seconds * SECOND,
   notBefore: seconds * SECOND,
@@ -26,6 +32,7 @@ const change = (seconds: number, from: string, to: string, reason: string): Evid
   to,
   reason,
   proof: { v: 1 },
+  ...more,
 });
 
 /** A minute with scrapes of the kubelet between two moments, in seconds since the start of the agent. */
@@ -160,6 +167,27 @@ needs('postgres')('a mode in SQL', () => {
     await commit(next, [state('Unknown', 'Tls'), missedAt(200)]);
     const modes = await query(databaseUrl, 'SELECT mode FROM plegwatch.findings ORDER BY window_to');
     expect(modes.map(({ mode }) => mode)).toEqual(['Unknown', 'Evented', 'Unknown']);
+  });
+
+  test('a finding between the scrapes around a change has no mode, and after a restart that of the new run', async () => {
+    const [one, records] = observing(20);
+    const fallback = change(60, 'Evented', 'Fallback', 'StreamBroke', { notBefore: 50 * SECOND });
+    const restart = change(120, 'Fallback', 'Evented', 'KubeletRestarted', {
+      notBefore: 112 * SECOND,
+      proof: { v: 1, kubelet_restarted: 'start_time', after: { process_start: 1.75e9 } },
+    });
+    // Of this one only a counter tells.
+    const unseen = change(180, 'Evented', 'Generic', 'GateDisabled', {
+      notBefore: 170 * SECOND,
+      proof: { v: 1, kubelet_restarted: 'counter_fell', after: { process_start: null } },
+    });
+    const missed = [49, 55, 60, 111, 113, 169, 171, 180].map(missedAt);
+    await commit(one, [...records, fallback, restart, unseen, ...missed]);
+    const modes = await query(databaseUrl, 'SELECT mode FROM plegwatch.findings ORDER BY window_to');
+    expect(modes.map(({ mode }) => mode)).toEqual([
+      ...['Evented', 'Unknown', 'Fallback', 'Fallback'],
+      ...['Evented', 'Evented', 'Unknown', 'Generic'],
+    ]);
   });
 
   test('what an earlier agent reported says nothing of the present', async () => {

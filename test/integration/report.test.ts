@@ -92,7 +92,7 @@ needs(
     expect(managedFields).toBeDefined();
     expect(Buffer.byteLength(JSON.stringify({ ...report, metadata }))).toBeLessThanOrEqual(4096);
     const [header, row] = (await bed.kubectl('get', 'pleg', 'appears')).split('\n');
-    expect(header).toMatch(/^NAME +MODE +STREAM +MISSED +LAST MISSED +COMPLETE +AGE$/);
+    expect(header).toMatch(/^NAME +MODE +STREAM +MISSED +LAST MISSED +COMPLETE +HELD UP BY +AGE$/);
     expect(row).toMatch(/^appears +Unknown +Active +3 +[\dhms]+ +True +[\dhms]+$/);
   });
 

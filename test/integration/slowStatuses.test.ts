@@ -1,9 +1,11 @@
 /*
- * Which pod makes relists hang (kubernetes#93886), with the built programs: a runtime that never answers for the status of one sandbox, and
- * a kubelet whose relists hang.
+ * Which pod or container makes relists hang, with the built programs. A runtime that never answers for the status of one sandbox, and a kubelet
+ * whose relists hang (kubernetes#93886); a runtime that holds the lock of one container's status, so that ListContainers hangs (containerd#12680).
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { run } from '../../devtools/localServices/process.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { CLI } from '../support/build.ts';
 import {
   type Authority,
   FakeKubelet,
@@ -81,4 +83,89 @@ needs('redis-server', 'postgres')('the pod that makes relists hang', () => {
     await system.end(agent);
     await system.expectNoDifference();
   });
+
+  test('a container that holds up ListContainers is named by report, SQL, timeline and verdict while it hangs, and by none once it does not', {
+    timeout: 2 * WITHIN_MS,
+  }, async () => {
+    const node = 'node-2';
+    runtime.core.hangingStatuses.clear();
+    for (let i = 0; i < 20; i += 1)
+      runtime.runPod({ name: `web-${i}`, namespace: 'shop', containers: ['app'] });
+    const { containers } = runtime.runPod({ name: 'held', namespace: 'shop', containers: ['app'] });
+    const [culprit = ''] = containers.map(({ id }) => id);
+    kubelet.answer = plain(metricsText());
+    const agent = await system.agent(node, runtime.socket, {
+      kubeletUrl: kubelet.url.href,
+      kubeletCaFile: authority.caFile,
+      relistPeriod: '1s',
+      intervalScrape: '1s',
+    });
+    await waitFor('the container was listed', async () => (await minutesOf(node)).length > 0, WITHIN_MS);
+    runtime.core.statusLocks.hold(culprit);
+    const [hang] = await waitFor(
+      'the container is named',
+      async () => {
+        const rows = await hangsOf(node);
+        return rows[0]?.['verdict'] === 'container' ? rows : undefined;
+      },
+      WITHIN_MS,
+    );
+    expect(hang).toMatchObject({
+      ...{ list_call: 'ListContainers', to_at: null, pod_namespace: 'shop', pod_name: 'held' },
+      ...{ container_name: 'app', container_id: culprit, unanswered: 1 },
+      why: 'ListContainers waits for this container: its status does not answer, others do',
+    });
+    expect(Number(hang?.['quick'])).toBeGreaterThan(0);
+    const reported = await reportOf(node);
+    expect(reported).toMatchObject({
+      listHang: {
+        call: 'ListContainers',
+        verdict: 'Container',
+        heldUpBy: 'shop/held/app',
+        containerID: culprit,
+      },
+    });
+    const [entry] = await system.sql(
+      "SELECT * FROM plegwatch.timeline($1, $2, '-infinity') WHERE kind = 'hang'",
+      ...[CLUSTER, node],
+    );
+    expect(entry).toMatchObject({ what: 'ListContainers', pod: 'shop/held', container: 'app', until: null });
+    const [verdict] = await waitFor(
+      'a minute in which the kubelet hung has a verdict',
+      async () => {
+        const rows = await system.sql(
+          "SELECT * FROM plegwatch.pleg_verdicts WHERE node = $1 AND verdict = 'container'",
+          node,
+        );
+        return rows.length > 0 ? rows : undefined;
+      },
+      WITHIN_MS,
+    );
+    expect(verdict).toMatchObject({ list_call: 'ListContainers', pod_name: 'held', container_name: 'app' });
+    runtime.core.statusLocks.release(culprit);
+    const [ended] = await waitFor(
+      'the end of the hang is stored',
+      async () => {
+        const rows = await hangsOf(node);
+        return rows[0]?.['to_at'] instanceof Date ? rows : undefined;
+      },
+      WITHIN_MS,
+    );
+    expect(ended).toMatchObject({ verdict: 'container', container_id: culprit });
+    expect(await reportOf(node)).not.toHaveProperty('listHang');
+    expect(await hangsOf(node)).toHaveLength(1);
+    await system.end(agent);
+    await system.expectNoDifference();
+  });
+
+  /** The status, as `plegwatch report` prints it. */
+  async function reportOf(node: string): Promise<unknown> {
+    const args = ['report', '--node', node, '--output', 'json', '--database-url', system.postgres.url];
+    const { status } = JSON.parse(await run(process.execPath, [CLI, ...args]));
+    return status;
+  }
+  const hangsOf = (node: string) =>
+    system.sql('SELECT * FROM plegwatch.list_hangs WHERE node = $1 ORDER BY from_at', node);
+  const minutesOf = (node: string) =>
+    system.sql('SELECT minute FROM plegwatch.relist_minutes WHERE node = $1 AND containers > 0', node);
 });

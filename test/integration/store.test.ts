@@ -96,6 +96,7 @@ const VIEWS: Record<string, string[]> = {
   gaps: ['scope', 'cause', 'from_at', 'to_at', 'epoch', 'from_seq', 'to_seq', 'records', 'filled_at'],
   relist_minutes: [
     ...[
+      'minute',
       'relists',
       'errors',
       'p50_ms',
@@ -105,11 +106,16 @@ const VIEWS: Record<string, string[]> = {
       'hist',
       'sandboxes',
       'containers',
-      'bytes',
+      'exited_sandboxes',
+      'exited_containers',
+      'sandbox_list_bytes',
+      'container_list_bytes',
     ],
+    ...['cpu_some', 'io_some', 'io_full', 'memory_some', 'memory_full', 'from_at', 'to_at'],
   ],
   kubelet_minutes: [
-    ...['relists', 'relist_p99_ms', 'hist', 'last_seen_age_ms', 'discarded', 'stream_errors', 'list_p99_ms'],
+    ...['minute', 'relists', 'relist_p99_ms', 'hist', 'last_seen_age_ms', 'discarded', 'stream_errors'],
+    ...['list_p99_ms', 'counted_from', 'counted_to'],
   ],
   node_conditions: ['at', 'status', 'reason', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
   pleg_verdicts: [
@@ -117,10 +123,27 @@ const VIEWS: Record<string, string[]> = {
     ...['kubelet_list_calls', 'kubelet_list_errors', 'kubelet_list_ms', 'kubelet_longest_list_ms'],
     ...['kubelet_relist_ms', 'kubelet_status_ms', 'our_relists', 'our_errors', 'our_longest_relist_ms'],
     ...['our_period_ms', 'our_waiting_ms', 'at', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
+    ...['day', 'list_call', ...POD, 'container_name', 'container_id'],
+    ...['statuses_asked', 'statuses_quick', 'statuses_unanswered'],
   ],
   status_checks: [
     ...['minute', 'asked', 'slow', 'at', ...POD, 'container_name', 'container_id', 'is_sandbox'],
     ...['status_ms', 'timed_out', 'longest_relist_ms', ...VERSION, 'epoch', 'seq', 'day'],
+    ...['list_call', 'verdict'],
+  ],
+  list_hangs: [
+    ...[
+      'list_call',
+      'from_at',
+      'to_at',
+      'waited_ms',
+      'verdict',
+      'why',
+      ...POD,
+      'container_name',
+      'container_id',
+    ],
+    ...['listed', 'asked', 'quick', 'unanswered', ...VERSION, 'epoch', 'seq', 'day'],
   ],
   rejected: ['at', 'queue', 'reason', 'claimed_node', 'bytes', 'times'],
 };

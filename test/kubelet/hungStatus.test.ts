@@ -2,12 +2,12 @@
  * Which pod makes a real kubelet's relist hang (kubernetes#93886): the status of one sandbox hangs in containerd itself. containerd asks the
  * shim for it, and the shim is frozen; lists do not need the shim. No proxy is between these programs.
  */
-import { readdirSync, readFileSync } from 'node:fs';
 import { status } from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
 import { SHIM_SANDBOXES } from '../../devtools/localServices/containerd.ts';
 import { connectCri } from '../../devtools/simulator/criClient.ts';
 import { needs } from '../support/needs.ts';
+import { shimOf } from '../support/shims.ts';
 import { freeze, thaw } from '../support/sigstop.ts';
 import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -69,24 +69,3 @@ needs(...KUBELET_NEEDS, 'containerd-1.7')('the pod whose status hangs in a real 
     expect(Number(named['status_ms'])).toBeGreaterThanOrEqual(5_000);
   });
 });
-
-/** The process of the shim that keeps a sandbox. */
-function shimOf(sandbox: string): number {
-  const found = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => {
-      const args = commandLine(pid);
-      return args.includes(sandbox) && args[0]?.endsWith('containerd-shim-runc-v2');
-    });
-  expect(found).toHaveLength(1);
-  return Number(found[0]);
-}
-
-/** Empty if the process has ended meanwhile. */
-function commandLine(pid: string): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-  } catch {
-    return [];
-  }
-}

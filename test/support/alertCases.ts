@@ -32,12 +32,15 @@ function agentSeries(labels: string, values: Partial<AgentValues> = {}): SeriesV
     [`plegwatch_stream_state{${labels},state="Interrupted"}`]: all.interrupted,
     [`plegwatch_stream_state{${labels},state="Silent"}`]: all.silent,
     [`plegwatch_stream_state{${labels},state="Starved"}`]: all.starved,
+    [`plegwatch_list_bytes{${labels},list="containers"}`]: all.listBytes,
     [`plegwatch_relist_errors_total{${labels},code="UNAVAILABLE"}`]: all.relistErrors,
     [`plegwatch_relist_duration_seconds_count{${labels}}`]: all.relists,
     [`plegwatch_relist_duration_seconds_bucket{${labels},le="0.016"}`]: all.fastRelists,
     [`plegwatch_relist_duration_seconds_bucket{${labels},le="4.096"}`]: all.fastRelists,
     [`plegwatch_relist_duration_seconds_bucket{${labels},le="65.536"}`]: all.relists,
     [`plegwatch_relist_duration_seconds_bucket{${labels},le="+Inf"}`]: all.relists,
+    [`plegwatch_list_hang_seconds{${labels},call="ListContainers",verdict="container"}`]: all.hang,
+    [`plegwatch_list_hang_seconds{${labels},call="ListPodSandbox",verdict="runtime"}`]: always(0),
     [`plegwatch_spool_unacked_bytes{${labels}}`]: all.unackedBytes,
     [`plegwatch_spool_max_bytes{${labels}}`]: all.maxBytes,
     [`plegwatch_spool_failing{${labels}}`]: all.failing,
@@ -56,9 +59,11 @@ const HEALTHY_AGENT = {
   interrupted: always(0),
   silent: always(0),
   starved: always(0),
+  listBytes: always(11 * 1024 * 1024),
   relistErrors: always(0),
   relists: growing(6),
   fastRelists: growing(6),
+  hang: always(0),
   unackedBytes: always(1e6),
   maxBytes: always(268_435_456),
   failing: always(0),
@@ -92,8 +97,10 @@ const HEALTHY_CONTROLLER: SeriesValues = {
   [`plegwatch_incomplete_nodes{${IN_CONTROLLER},reason="RecordsLost"}`]: always(0),
   [`plegwatch_incomplete_nodes{${IN_CONTROLLER},reason="CoverageLow"}`]: always(0),
   [`plegwatch_incomplete_nodes{${IN_CONTROLLER},reason="Unproven"}`]: always(3),
+  [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="container"}`]: always(0),
   [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="runtime"}`]: always(0),
   [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="kubelet"}`]: always(0),
+  [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="node"}`]: always(0),
   [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="unknown"}`]: always(0),
   [`plegwatch_maintenance_last_success_timestamp_seconds{${IN_CONTROLLER}}`]: always(0),
 };
@@ -190,6 +197,16 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
     },
   ],
   [
+    'PlegwatchListHangs',
+    'one container holds up ListContainers',
+    {
+      differs: nodeA({ hang: `0x11 0+30x${SAMPLES - 12}` }),
+      notYet: '6m30s',
+      fires: '8m',
+      labels: { ...ON_A, call: 'ListContainers', verdict: 'container' },
+    },
+  ],
+  [
     'PlegwatchRelistsFailing',
     'a list hangs',
     {
@@ -207,6 +224,16 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
       notYet: '10m',
       fires: '30m',
       labels: ON_A,
+    },
+  ],
+  [
+    'PlegwatchListNearLimit',
+    'a list grows to 13 MiB',
+    {
+      differs: nodeA({ listBytes: later(11 * 1024 * 1024, 13 * 1024 * 1024) }),
+      notYet: '18m',
+      fires: '22m',
+      labels: { ...ON_A, list: 'containers' },
     },
   ],
   [
@@ -377,7 +404,7 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
         },
       ] as const,
   ),
-  ...(['runtime', 'kubelet', 'unknown'] as const).map(
+  ...(['container', 'runtime', 'kubelet', 'node', 'unknown'] as const).map(
     (verdict) =>
       [
         'PlegwatchPlegUnhealthy',

@@ -126,6 +126,7 @@ export const VARIANTS: readonly [string, Values][] = [
   ],
   ['self-signed kubelet certificates', { ...MINIMAL, agent: { kubelet: SELF_SIGNED } }],
   ['no status lag', { ...MINIMAL, controller: { statusLag: { enabled: false } } }],
+  ['conditions on Nodes', { ...MINIMAL, controller: { nodeConditions: { enabled: true } } }],
   ['CRI-O', { ...MINIMAL, runtime: 'crio' }],
   [
     'existing Secrets only',

@@ -2,7 +2,7 @@
  * The evidence of a Node that is well, as it is read for its report, and the report that is built of it.
  */
 import { buildStatus } from '../../src/controller/reports/build.ts';
-import type { EvidenceRow, NodeStateRow } from '../../src/controller/reports/evidence.ts';
+import type { EvidenceRow, ListHangRow, NodeStateRow } from '../../src/controller/reports/evidence.ts';
 
 const NOW = '2026-11-20T12:00:00.250Z';
 export const ago = (seconds: number) => new Date(Date.parse(NOW) - seconds * 1000).toISOString();
@@ -23,6 +23,14 @@ export const state: NodeStateRow = {
   kubelet_identity: 'Verified',
 };
 
+export const hang: ListHangRow = {
+  list_call: 'ListContainers',
+  from_at: ago(60.25),
+  verdict: 'container',
+  why: 'ListContainers waits for this container: its status does not answer, others do',
+  ...{ pod_namespace: 'shop', pod_name: 'cart', container_name: 'app', container_id: 'c1' },
+};
+
 export const row: EvidenceRow = {
   node_id: 1,
   node: 'node-a',
@@ -40,6 +48,7 @@ export const row: EvidenceRow = {
   runtime_version: '2.1.9',
   kubelet_version: 'v1.36.3',
   state,
+  list_hang: null,
   expected: 100,
   matched: 98,
   unobservable: 1,

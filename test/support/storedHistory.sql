@@ -7,12 +7,16 @@
 --   number % 10 = 3        its kubelet falls back on the third day at 03:12, as a runtime restart breaks the stream, until 09:12 of the fourth.
 --                          It then needs 5 % of a core instead of 3 %
 --   number % 10 = 4        its stream is broken on the second day from 10:00 to 16:00
---   number % 10 = 5        its runtime answers lists after 12 s on the sixth day from 12:00 to 12:10; NotReady from 12:05 to 12:12
+--   number % 10 = 5        its runtime answers lists after 12 s on the sixth day from 12:00 to 12:10; NotReady from 12:05 to 12:12. In cluster west,
+--                          all its tasks wait for the disk meanwhile for 85 % of the time
 --   number % 10 = 6        two containers of one name ran at once on the fifth day at 06:00
 --   number % 10 = 6        of 400 containers, two are OOMKilled; the STOPPED of one of them is lost
 --   number % 10 = 2        of 400 containers, one exits with 7; all others end with 0
 --   number % 10 = 7        its kubelet discards 5 events on the second day at 07:00
---   every node             one container in 50 lives between two lists; a container that shows a blind spot, on containerd
+--   number % 10 = 8        it keeps every exited container: 800 more each day, of 1700 bytes in the list
+--   number % 10 = 8        with cri-o, of 400 containers, the STARTED of one comes after its STOPPED; on the fifth day a list takes back an exit
+--   number % 10 = 0        its gate is switched off at noon of the last day but one. Statuses come after 5 s with the gate on, after 0.5 s with it off
+--   every node             20 % of the time a task waits for a processor; one container in 50 lives between two lists; a container that shows a blind spot, on containerd
 CREATE TEMP TABLE begin AS SELECT (now() AT TIME ZONE 'UTC')::date - (SELECT days FROM size) AS day;
 
 SELECT store.make_partition(t.name, b.day + d)
@@ -95,7 +99,8 @@ FROM life l JOIN member m USING (node_id),
              (7, 3, false, 70.0), (8, 3, true, 80.0)) AS t (step, type, is_sandbox, after);
 
 INSERT INTO store.container_event (received_at, created_ns, container_key, day, node_id, context_id, seq, cluster_id, flags)
-SELECT happened_at + interval '2 ms', (extract(epoch FROM happened_at) * 1e9)::int8, CASE WHEN is_sandbox THEN sandbox_key ELSE container_key END,
+SELECT happened_at + CASE WHEN type = 1 AND NOT is_sandbox AND number % 10 = 8 AND number % 3 = 2 AND no % 400 = 50 THEN interval '58.803 s'
+                          ELSE interval '2 ms' END, (extract(epoch FROM happened_at) * 1e9)::int8, CASE WHEN is_sandbox THEN sandbox_key ELSE container_key END,
        day, node_id, context_id, no * 20 + step, cluster_id, type + CASE WHEN is_sandbox THEN 1024 ELSE 0 END + exit_flags
 FROM transition WHERE NOT is_lost AND NOT is_in_gap
 ORDER BY happened_at;
@@ -112,15 +117,20 @@ CREATE TEMP TABLE due AS
 SELECT node_id, date_bin(size.step * interval '1 s', happened_at, '2020-01-01') AS at, count(*) AS expected,
        count(*) FILTER (WHERE NOT is_lost AND NOT is_in_gap) AS matched, count(*) FILTER (WHERE is_in_gap) AS unobservable
 FROM transition, size GROUP BY 1, 2;
-INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes, containers, bytes, expected,
+INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes, containers, exited_sandboxes,
+                                 exited_containers, sandbox_list_bytes, container_list_bytes, expected,
                                  matched, unobservable, covered_us, span_us, ended_at, kubelet_relists, kubelet_hist, kubelet_last_seen_age_ms,
                                  kubelet_discarded, kubelet_stream_errors, kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us,
-                                 kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_list_calls, kubelet_list_errors, kubelet_list_us,
-                                 kubelet_longest_list_us, kubelet_status_us, wall_at, lists, kubelet_cpu_us, statuses_asked, statuses_slow,
-                                 slow_status_key, slow_status_at, slow_status_us, slow_status_timed_out)
+                                 kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_sandbox_lists, kubelet_container_lists,
+                                 kubelet_sandbox_list_us, kubelet_container_list_us, kubelet_sandbox_statuses, kubelet_container_statuses,
+                                 kubelet_sandbox_status_us, kubelet_container_status_us, kubelet_longest_list_us, wall_at, lists, kubelet_cpu_us, statuses_asked, statuses_slow,
+                                 slow_status_key, slow_status_at, slow_status_us, slow_status_timed_out, pressure_us, cpu_some_us, io_some_us,
+                                 io_full_us, hang_call, hang_verdict, hang_from, hang_to, hang_waited_us, hang_listed, hang_asked, hang_quick,
+                                 hang_unanswered)
 SELECT t.at, (t.at AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 500000000 + t.no, m.cluster_id, size.step / 5, 0,
        CASE WHEN t.is_slow THEN 12000000 ELSE 4000 + 100 * (m.number % 50) END, CASE WHEN t.is_slow THEN ARRAY[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]
-       ELSE ARRAY[0, 0, size.step / 5 - 1, 1] END::int2[], 20 + m.number % 50, 20 + m.number % 50, 20000, coalesce(e.expected, 0), coalesce(e.matched, 0),
+       ELSE ARRAY[0, 0, size.step / 5 - 1, 1] END::int2[], 20 + m.number % 50, 20 + m.number % 50 + t.kept, 0, t.kept,
+       1200 * (20 + m.number % 50), 1700 * (20 + m.number % 50 + t.kept), coalesce(e.expected, 0), coalesce(e.matched, 0),
        coalesce(e.unobservable, 0),
        CASE WHEN m.number % 10 = 4 AND t.at >= m.began + interval '1 day 10 hours' AND t.at < m.began + interval '1 day 16 hours'
             THEN 0 ELSE size.step * 1000000::int8 END, size.step * 1000000::int8,
@@ -129,25 +139,40 @@ SELECT t.at, (t.at AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 500000000
        CASE WHEN m.number % 10 = 7 AND t.at = m.began + interval '1 day 7 hours' THEN 5 ELSE 0 END, CASE WHEN t.is_fallback THEN 5 ELSE 0 END,
        2.5, CASE WHEN t.is_fallback THEN size.step ELSE greatest(size.step / 300, 1) END,
        CASE WHEN t.is_fallback THEN size.step ELSE greatest(size.step / 300, 1) * 300 END * 1000000::int8,
-       t.at, t.at + size.step * interval '1 s', CASE WHEN t.is_slow THEN size.step * 1000000::int8 WHEN t.is_hung THEN 260000000 ELSE 100000 END, 5, 0,
-       CASE WHEN t.is_slow THEN size.step * 1000000::int8 ELSE 50000 END, CASE WHEN t.is_slow THEN 12000000 ELSE 20000 END,
-       CASE WHEN t.is_hung THEN 250000000 ELSE 10000 END,
+       t.at, t.at + size.step * interval '1 s', CASE WHEN t.is_slow THEN size.step * 1000000::int8 WHEN t.is_hung THEN 260000000 ELSE 100000 END, 2, 3,
+       20000, CASE WHEN t.is_slow THEN least(size.step * 1000000::int8, 2147483647) - 20000 ELSE 30000 END,
+       CASE WHEN t.is_hung THEN 52 ELSE 2 END, 4,
+       CASE WHEN t.is_hung THEN 247000000 ELSE 4000 END, CASE WHEN t.is_hung THEN 3000000 ELSE 6000 END, CASE WHEN t.is_slow THEN 12000000 ELSE 20000 END,
        t.at + size.step * interval '1 s', '', size.step * CASE WHEN t.is_fallback THEN 50000 ELSE 30000 END,
-       CASE WHEN t.is_hung THEN 9 END, CASE WHEN t.is_hung THEN 3 END, hung.sandbox_key, CASE WHEN t.is_hung THEN t.at + interval '12 s' END,
-       CASE WHEN t.is_hung THEN 5000000 END, CASE WHEN t.is_hung THEN true END
+       CASE WHEN t.is_hung THEN 9 WHEN t.is_locked THEN 40 END, CASE WHEN t.is_hung THEN 3 WHEN t.is_locked THEN 1 END,
+       CASE WHEN t.is_hung THEN hung.sandbox_key WHEN t.is_locked THEN hung.container_key END,
+       CASE WHEN t.is_hung OR t.is_locked THEN t.at + interval '12 s' END, CASE WHEN t.is_hung THEN 5000000 WHEN t.is_locked THEN 200000000 END,
+       CASE WHEN t.is_hung OR t.is_locked THEN true END,
+       p.us, p.us / 5, CASE WHEN t.is_slow AND c.name = 'west' THEN p.us * 0.95 END, CASE WHEN t.is_slow AND c.name = 'west' THEN p.us * 0.85 END,
+       locked.call, locked.verdict, locked.from_at, locked.to_at, locked.waited_us, locked.listed,
+       locked.asked, locked.quick, locked.unanswered
 FROM size CROSS JOIN member m
 CROSS JOIN LATERAL (
   SELECT m.began + no * size.step * interval '1 s' AS at, no,
          m.number % 10 = 5 AND no * size.step >= 5 * 86400 + 43200 AND no * size.step < 5 * 86400 + 43800 AS is_slow,
          m.number % 10 = 3 AND no * size.step >= 2 * 86400 + 11520 AND no * size.step < 3 * 86400 + 33120 AS is_fallback,
-         m.number % 10 = 1 AND no * size.step = 3 * 86400 + 18000 AS is_hung
+         m.number % 10 = 1 AND no * size.step = 3 * 86400 + 18000 AS is_hung,
+         m.number % 10 = 8 AND no * size.step = 3 * 86400 + 21600 AS is_locked,
+         CASE WHEN m.number % 10 = 8 THEN 800 * (no * size.step / 86400 + 1) ELSE 0 END AS kept
   FROM generate_series(0, size.days * 86400 / size.step - 1) AS no
 ) t
+CROSS JOIN LATERAL (SELECT least(size.step * 1000000::int8, 2147483647)::int4 AS us) p
+JOIN store.cluster c ON c.cluster_id = m.cluster_id
 JOIN store.context x ON x.node_id = m.node_id AND x.context_no = CASE WHEN t.at < m.began + interval '3 days' THEN 1 ELSE 2 END
 LEFT JOIN due e ON e.node_id = m.node_id AND e.at = t.at
 LEFT JOIN LATERAL (
-  SELECT l.sandbox_key FROM life l WHERE t.is_hung AND l.node_id = m.node_id AND l.at <= t.at ORDER BY l.at DESC LIMIT 1
+  SELECT l.sandbox_key, l.container_key FROM life l WHERE (t.is_hung OR t.is_locked) AND l.node_id = m.node_id AND l.at <= t.at ORDER BY l.at DESC LIMIT 1
 ) hung ON true
+LEFT JOIN LATERAL (
+  -- The status of one container held up ListContainers.
+  SELECT 'ListContainers' AS call, 'container' AS verdict, t.at + interval '5 s' AS from_at, t.at + interval '220 s' AS to_at, 215000000 AS waited_us,
+         56 AS listed, 40 AS asked, 39 AS quick, 1 AS unanswered
+) locked ON t.is_locked
 ORDER BY t.at;
 INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, seq, cluster_id, kind, event_type, cause, container_id, pod_uid,
                            pod_namespace, pod_name, container_name, window_from, window_to, occurred_at, proof)
@@ -155,7 +180,8 @@ SELECT md5(id || 'missed')::uuid, happened_at + interval '32 s', day, node_id, c
        'unannounced_by_list', id, 'uid-' || left(sandbox, 12), namespace, pod, 'app', date_bin('5 s', happened_at, '2020-01-01'),
        date_bin('5 s', happened_at, '2020-01-01') + interval '5 s', happened_at,
        jsonb_build_object('v', 1, 'evidence', 'listed_exited',
-                          'exactTimes', jsonb_build_object('exitCode', store.exit_code(exit_flags), 'reason', store.exit_reason(exit_flags)))
+                          'exactTimes', jsonb_build_object('finishedNs', ((extract(epoch FROM happened_at) * 1e9)::int8)::text,
+                                                             'exitCode', store.exit_code(exit_flags), 'reason', store.exit_reason(exit_flags)))
 FROM transition WHERE is_lost AND NOT is_in_gap
 UNION ALL
 SELECT md5(id || 'short')::uuid, at + interval '30 s', day, node_id, context_id, no * 20 + 18, cluster_id, 'short_life', NULL, 'life', id,
@@ -169,7 +195,11 @@ UNION ALL
 SELECT md5(epoch || 'twins')::uuid, began + interval '4 days 6 hours', (began + interval '4 days')::date, node_id, x.context_id, 600000001, cluster_id,
        'duplicate_container', NULL, 'listed_running', 'cd', 'uid-y', 'shop', 'twin', 'app', began + interval '4 days 6 hours',
        began + interval '4 days 6 hours 5 s', NULL, '{"v": 1}'
-FROM member m JOIN store.context x USING (node_id, cluster_id, epoch) WHERE x.context_no = 2 AND m.number % 10 = 6;
+FROM member m JOIN store.context x USING (node_id, cluster_id, epoch) WHERE x.context_no = 2 AND m.number % 10 = 6
+UNION ALL
+SELECT md5(epoch || 'back')::uuid, began + interval '4 days 7 hours', (began + interval '4 days')::date, node_id, x.context_id, 600000002, cluster_id,
+       'regression', NULL, 'state_went_back', 'ef', 'uid-z', 'shop', 'again', 'app', NULL, NULL, NULL, '{"v": 1}'
+FROM member m JOIN store.context x USING (node_id, cluster_id, epoch) WHERE x.context_no = 2 AND m.number % 10 = 8;
 INSERT INTO store.finding_update (finding_id, node_id, cluster_id, day, what, at, value_ms)
 SELECT f.finding_id, f.node_id, f.cluster_id, f.day, u.what, f.detected_at + interval '40 s', u.value_ms
 FROM store.finding f JOIN life l ON l.node_id = f.node_id AND l.no = f.seq / 20,
@@ -200,9 +230,17 @@ SELECT m.began + c.after, m.began + c.after - interval '10 s', ((m.began + c.aft
        m.cluster_id, 'EventedCache', c.from_mode, c.to_mode, c.reason, '{"v": 1, "before": {"errors": 0}, "after": {"errors": 5}}'
 FROM member m
 CROSS JOIN (VALUES (1, interval '0', 'Unknown', 'Evented', 'Connected'), (2, interval '2 days 3 hours 12 minutes', 'Evented', 'Fallback', 'StreamBroke'),
-                   (3, interval '3 days 9 hours 12 minutes', 'Fallback', 'Evented', 'KubeletRestarted')) AS c (no, after, from_mode, to_mode, reason)
+                   (3, interval '3 days 9 hours 12 minutes', 'Fallback', 'Evented', 'KubeletRestarted'),
+                   (4, (SELECT (days - 2) * interval '1 day' + interval '12 hours' FROM size), 'Evented', 'Generic', 'GateDisabled')) AS c (no, after, from_mode, to_mode, reason)
 JOIN store.context x ON x.node_id = m.node_id AND x.context_no = CASE WHEN c.after < interval '3 days' THEN 1 ELSE 2 END
-WHERE c.no = 1 OR m.number % 10 = 3;
+WHERE c.no = 1 OR c.no IN (2, 3) AND m.number % 10 = 3 OR c.no = 4 AND m.number % 10 = 0;
+INSERT INTO store.status_lag (at, node_id, cluster_id, event_type, lag_min_ms, lag_max_ms)
+SELECT l.at, m.node_id, m.cluster_id, e.type, l.lag_ms - 100, l.lag_ms + 100
+FROM member m, size
+CROSS JOIN LATERAL generate_series(0, 46, 2) AS hour
+CROSS JOIN (VALUES ('STARTED'), ('STOPPED')) AS e (type)
+CROSS JOIN LATERAL (SELECT m.began + (size.days - 2) * interval '1 day' + hour * interval '1 hour' AS at,
+                           CASE WHEN m.number % 10 = 0 AND hour >= 12 THEN 500 ELSE 5000 END AS lag_ms) l;
 INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message, pleg_seen_ago_ms, threshold_ms)
 SELECT m.began + k.after, ((m.began + k.after) AT TIME ZONE 'UTC')::date, m.node_id, m.cluster_id, k.status, k.reason, k.message, k.ago, k.threshold
 FROM member m

@@ -10,6 +10,8 @@ export interface SeedState {
   readonly stream?: string;
   readonly mode?: string;
   readonly modeReason?: string;
+  /** Why lists fail. Default: they do not. */
+  readonly relistReason?: string;
 }
 
 export class EvidenceFixture {
@@ -97,16 +99,16 @@ export class EvidenceFixture {
 
   async state(
     id: number,
-    { stream = 'Active', mode = 'Unknown', modeReason = '' }: SeedState = {},
+    { stream = 'Active', mode = 'Unknown', modeReason = '', relistReason = '' }: SeedState = {},
   ): Promise<void> {
     await this.#do(
       `INSERT INTO store.node_state (node_id, cluster_id, incarnation, seq, stream_state, stream_since, stream_reason,
          stream_error, relist_healthy, relist_reason, model, mode, mode_since, mode_reason)
-       SELECT node_id, cluster_id, 1, $2, $3, now(), '', '', true, '', '', $4, now(), $5
+       SELECT node_id, cluster_id, 1, $2, $3, now(), '', '', $6 = '', $6, '', $4, now(), $5
        FROM store.node WHERE node_id = $1
        ON CONFLICT (node_id, incarnation) DO UPDATE SET seq = excluded.seq, stream_state = excluded.stream_state,
-         stream_since = excluded.stream_since, mode = excluded.mode, mode_since = excluded.mode_since, mode_reason = excluded.mode_reason`,
-      [id, this.#next(), stream, mode, modeReason],
+         stream_since = excluded.stream_since, relist_healthy = excluded.relist_healthy, relist_reason = excluded.relist_reason, mode = excluded.mode, mode_since = excluded.mode_since, mode_reason = excluded.mode_reason`,
+      [id, this.#next(), stream, mode, modeReason, relistReason],
     );
   }
 
@@ -120,8 +122,9 @@ export class EvidenceFixture {
     );
     await this.#do(
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at, lists)
-       SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, context_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 1000, 4, 4, 0, 60000000,
+         containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, expected, matched, unobservable, covered_us,
+         span_us, ended_at, wall_at, lists)
+       SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, context_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 0, 0, 400, 600, 4, 4, 0, 60000000,
          60000000, at + interval '1 minute', at + interval '1 minute', ''
        FROM store.node, generate_series(0, $3::int4 - 1) AS i, LATERAL (SELECT now() - ($3::int4 - i) * interval '1 minute' AS at) AS m
        WHERE node_id = $1`,

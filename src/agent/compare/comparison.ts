@@ -32,6 +32,7 @@ import { MonotonicTimes } from './monotonicTimes.ts';
 import { Relisting } from './relisting.ts';
 import { Starvation, type StarvedStream } from './starvation.ts';
 import { TrackedContainers } from './trackedContainers.ts';
+import type { UnobservableCause } from './unobservableReason.ts';
 
 /** What the evidence says about an open stream. */
 export type ProvenStreamState = 'Arming' | 'Active' | 'Silent' | 'Starved';
@@ -134,13 +135,13 @@ export class Comparison {
   }
 
   /** Nobody watched for a while until this moment, although the session is still open. */
-  streamGap(until: Mono, cause: string): void {
+  streamGap(until: Mono, cause: UnobservableCause): void {
     this.#parts.expectations.streamGap(until, cause);
     if (cause === 'agent_stalled') this.#parts.kubelet.stalled(until);
   }
 
   /** Something came until this moment that nobody could read: the stream flows, and an event that is due may be lost. */
-  eventsLost(until: Mono, cause: string): void {
+  eventsLost(until: Mono, cause: UnobservableCause): void {
     this.streamGap(until, cause);
     this.#parts.coverage.eventLost(until);
     this.#parts.starvation.eventReceived(until);

@@ -17,6 +17,7 @@ import type { StageStanding } from './stageProgress.ts';
 import { CREATED, DELETED, STAGES, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 import type { TrackedContainers } from './trackedContainers.ts';
+import type { UnobservableCause } from './unobservableReason.ts';
 
 export interface ExpectationsParts {
   readonly emitter: Emitter;
@@ -119,7 +120,7 @@ export class Expectations {
   }
 
   /** Nobody watched for a while until this moment. */
-  streamGap(until: Mono, cause: string): void {
+  streamGap(until: Mono, cause: UnobservableCause): void {
     const { coverage, firstLists } = this.#parts;
     if (coverage.session === null) return;
     // An expectation is about everything from its window until now, so any gap after its start touches it.
@@ -264,7 +265,7 @@ export class Expectations {
   }
 
   /** Takes back that a stage was reached, because what showed it was wrong: it is not due any more, and may be due again later. */
-  retractProof(container: TrackedContainer, stage: Stage, cause: string): void {
+  retractProof(container: TrackedContainer, stage: Stage, cause: UnobservableCause): void {
     const standing = container.stages.standing(stage);
     if (standing.is === 'expected') this.#reportUnobservable(container, stage, standing.expectation, cause);
     if (standing.is === 'missed') {
@@ -288,7 +289,7 @@ export class Expectations {
     container: TrackedContainer,
     stage: Stage,
     expectation: Expectation,
-    cause: string,
+    cause: UnobservableCause,
   ): void {
     this.#reportUnobservable(container, stage, expectation, cause);
     if (stage === DELETED) this.endNotShown(container, expectation.proof);
@@ -302,7 +303,7 @@ export class Expectations {
     this.#endNotAnnounced(container, removal, 'end_not_shown');
   }
 
-  #endNotAnnounced(container: TrackedContainer, { to, evidence }: Removal, cause: string): void {
+  #endNotAnnounced(container: TrackedContainer, { to, evidence }: Removal, cause: UnobservableCause): void {
     const { stages } = container;
     if (!stages.ran || stages.standing(STOPPED).is !== 'none') return;
     if (this.#parts.coverage.isAbsent || !this.#announces(container, STOPPED)) {
@@ -319,7 +320,7 @@ export class Expectations {
     container: TrackedContainer,
     stage: Stage,
     expectation: Expectation,
-    cause: string,
+    cause: UnobservableCause,
   ): void {
     const { emitter } = this.#parts;
     this.#counters.unobservable += 1;

@@ -9,6 +9,33 @@ import { CREATED, DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 import { CLOCK_STEP } from './wallClock.ts';
 
+/** Every cause of an `unobservable` finding. docs/explanation/missed-events.md says what each means and what to do. */
+export const UNOBSERVABLE_CAUSES = [
+  'stream_down',
+  'stream_gap',
+  'before_baseline',
+  'no_lower_bound',
+  'window_not_covered',
+  'exact_time_not_covered',
+  'clock_step',
+  'agent_stalled',
+  'reader_stalled',
+  'reader_overflow',
+  'malformed_event',
+  'unknown_event_type',
+  'too_many_ids',
+  'may_have_ended_before',
+  'may_have_been_removed',
+  'end_not_shown',
+  'start_failed',
+  'unconfirmed',
+  'contradicted',
+  'spurious',
+  'listed_again',
+  'state_went_back',
+] as const;
+export type UnobservableCause = (typeof UNOBSERVABLE_CAUSES)[number];
+
 /**
  * A session may have begun because the runtime was restarted. It announces to nobody what ended while it was down, and may
  * list that as running for a while; after this long its lists are trusted. containerd retries for up to five minutes to find
@@ -45,7 +72,7 @@ export function unobservableReason(
   stage: Stage,
   expectation: Expectation,
   { coverage, session, profile }: JudgedBy,
-): string | null {
+): UnobservableCause | null {
   const exact = exactTime(container, stage);
   const { from, to } = expectation.proof;
   if (!expectation.isCoverable) return 'before_baseline';

@@ -6,7 +6,8 @@
  *   status queries ──┘                      ▲
  *   kubelet monitor ─────────────────────── ┘   gaps, sessions, minutes, modes and the node's state
  *
- * While relists are slow, our own or the kubelet's, the search for slow statuses adds to the minutes which pod's status hangs.
+ * While relists are slow or hang, our own or the kubelet's, the search for slow statuses adds to the minutes which pod or container holds them up.
+ * A minute ends early when that is known, so that it is stored at once.
  *
  * Events reach the comparison in the order in which the reader took them. A list may be compared before an event that the reader took
  * earlier has come through the pipe: nothing is judged before the reader has reported that it has drained the socket past it.
@@ -27,6 +28,7 @@ import type { SavedMode } from './kubelet/modeTracker.ts';
 import type { KubeletScraper } from './kubelet/scraper.ts';
 import { KubeletMonitor, type ModeStore } from './kubeletMonitor.ts';
 import { MalformedMessages } from './malformedMessageCounts.ts';
+import { PressureMeter, type ReadPressure, readPressure } from './nodePressure.ts';
 import { NodeState } from './nodeState.ts';
 import { RelistMonitor } from './relistMonitor.ts';
 import { type RecordSink, Reporter } from './reporter.ts';
@@ -68,6 +70,8 @@ export interface ObserverOptions {
   readonly paceStore: PaceStore;
   /** For a simulated node. Default: a process. */
   readonly startReader?: StartReader;
+  /** For a simulated node. Default: that of this machine. */
+  readonly readPressure?: ReadPressure;
 }
 
 export class Observer {
@@ -151,6 +155,7 @@ export class Observer {
       profile,
       kubelet: this.#kubelet,
       slowStatuses: this.#slowStatuses,
+      pressure: new PressureMeter(epochStart, log, options.readPressure ?? readPressure),
       onRelist: (recovered) => this.#relisted(recovered),
     });
     this.#stream.start();
@@ -227,15 +232,17 @@ export class Observer {
     this.#comparison.tick(now, wall);
     this.#stream.updateState(now);
     this.#kubelet?.tick(now);
-    this.#searchSlowStatuses(now);
-    if (this.#relists.minuteHasPassed(now)) this.#endMinute(now);
+    this.#searchSlowStatuses();
+    if (this.#relists.minuteHasPassed(now) || this.#slowStatuses.hasNews) this.#endMinute(now);
     this.#reportChanges();
   }
 
-  #searchSlowStatuses(now: Mono): void {
-    const areSlow = this.#relists.areSlow || this.#kubelet?.relistsAreSlow === true;
-    if (areSlow) this.#slowStatuses.search(this.#relists.listed, now);
+  #searchSlowStatuses(): void {
+    const relists = this.#relists;
+    if (relists.hang !== null || relists.areSlow || this.#kubelet?.relistsAreSlow === true)
+      this.#slowStatuses.search(relists);
     else this.#slowStatuses.rest();
+    this.#options.metrics.setListHang(this.#slowStatuses.hang);
   }
 
   #endMinute(now: Mono): void {

@@ -13,7 +13,9 @@ import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
 import type { KubeletMonitor } from './kubeletMonitor.ts';
 import { ListGaps, SLOW_LIST } from './listGaps.ts';
+import { type ListHang, ListHangs } from './listHangs.ts';
 import type { MalformedMessages } from './malformedMessageCounts.ts';
+import type { PressureMeter } from './nodePressure.ts';
 import type { NodeState } from './nodeState.ts';
 import { Relister, type RelisterOptions, type RelistFailure } from './relister.ts';
 import { FIRST_MINUTE, MINUTE, RelistMinute, type RelistStats } from './relistMinute.ts';
@@ -33,6 +35,7 @@ export interface RelistMonitorOptions extends RelisterOptions {
   readonly log: Logger;
   readonly kubelet: KubeletMonitor | null;
   readonly slowStatuses: Pick<SlowStatusSearch, 'takeMinute'>;
+  readonly pressure: Pick<PressureMeter, 'takeMinute'>;
   /** A relist succeeded; `recovered`: the one before had failed. To be reported now. */
   readonly onRelist: (recovered: boolean) => void;
 }
@@ -41,6 +44,7 @@ export class RelistMonitor {
   readonly #options: RelistMonitorOptions;
   readonly #relister: Relister;
   readonly #listGaps: ListGaps;
+  readonly #hangs = new ListHangs();
   #minute: RelistMinute;
   #lastEvent: Mono | null = null;
   #last: Relist | null = null;
@@ -66,9 +70,18 @@ export class RelistMonitor {
     return this.#wasSlow;
   }
 
-  /** What the last relist listed; null before the first, and while one is under way. */
-  get listed(): Relist | null {
-    return this.#relister.runningSince === null ? this.#last : null;
+  /** What the last relist listed; null before the first. */
+  get last(): Relist | null {
+    return this.#last;
+  }
+
+  get areRunning(): boolean {
+    return this.#relister.runningSince !== null;
+  }
+
+  /** The call that hangs; null while none does. */
+  get hang(): ListHang | null {
+    return this.#hangs.hang;
   }
 
   setProfile(profile: RuntimeProfile): void {
@@ -83,10 +96,12 @@ export class RelistMonitor {
 
   checkRunning(now: Mono): void {
     const { nodeState } = this.#options;
-    const hangs = this.#listGaps.checkRunning(this.#relister.runningSince, now);
+    const { running, runningSince } = this.#relister;
+    this.#hangs.tick(running, now);
+    const hangs = this.#listGaps.checkRunning(runningSince, now);
     // A failure says more than that the next list hangs.
     if (hangs && nodeState.relistError === null)
-      nodeState.setRelist(false, 'the runtime has not answered a list for 30 s');
+      nodeState.setRelist(false, `the runtime has not answered ${running?.call ?? 'a list'} for 30 s`);
   }
 
   minuteHasPassed(now: Mono): boolean {
@@ -96,11 +111,13 @@ export class RelistMonitor {
   /** Reports the minute so far and begins the next. What the comparison found must have been reported: the minute says that it was. */
   reportMinute(now: Mono): void {
     const { comparison, epochStart, kubelet, reporter, slowStatuses } = this.#options;
+    const pressure = this.#options.pressure.takeMinute(now);
     const ofKubelet = kubelet?.takeMinute();
     const { statuses, slowest } = slowStatuses.takeMinute(epochStart);
     const others = {
       ...(ofKubelet === undefined ? {} : { kubelet: ofKubelet }),
       ...(statuses === null ? {} : { statuses }),
+      ...(pressure === undefined ? {} : { pressure }),
     };
     const clocks = { now, wall: wallNow() };
     reporter.report(this.#minute.record(epochStart, clocks, comparison, others), slowest);
@@ -115,7 +132,10 @@ export class RelistMonitor {
     comparison.relisted(relist);
     this.#minute.addRelist(relist, this.#lastEvent, stats);
     metrics.relistDuration.observe(stats.took / 1e6);
+    metrics.listBytes.set({ list: 'sandboxes' }, stats.sandboxListBytes);
+    metrics.listBytes.set({ list: 'containers' }, stats.containerListBytes);
     nodeState.setRelist(true, '');
+    this.#hangs.answered(relist.containers.end);
     this.#listGaps.answered(relist.sandboxes.start, relist.containers.end);
     onRelist(recovered);
   }
@@ -127,6 +147,7 @@ export class RelistMonitor {
     metrics.relistErrors.inc({ code });
     this.#minute.addFailure(failure, this.#lastEvent);
     comparison.listFailed();
+    this.#hangs.failed(failure);
     nodeState.setRelist(false, cleanText(message, MAX_ERROR_LENGTH));
     if (this.#listGaps.failed(failure)) log.warn({ code, error: message }, 'relist failed');
   }

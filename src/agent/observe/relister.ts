@@ -7,7 +7,7 @@
  * what that cost the runtime is unknown.
  */
 
-import { type CriCall, CriError, type ObserverCalls } from '../../cri/client.ts';
+import { CriError, type ObserverCalls } from '../../cri/client.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from '../../cri/items.ts';
 import {
   ListCall,
@@ -24,6 +24,7 @@ import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { TokenBucket } from '../../platform/tokenBucket.ts';
 import type { Relist } from '../../protocol/observation.ts';
+import type { ListCallName } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import type { RelistStats } from './relistMinute.ts';
 
@@ -52,13 +53,17 @@ export interface RelistFailure {
   readonly message: string;
 }
 
-type ListName = Extract<CriCall, 'ListPodSandbox' | 'ListContainers'>;
+/** A list call that is under way. */
+export interface RunningList {
+  readonly call: ListCallName;
+  readonly since: Mono;
+}
 
 export interface RelisterEvents {
   relisted(relist: Relist, stats: RelistStats): void;
   failed(failure: RelistFailure): void;
   /** Items without a usable id, items that could not be decoded, and answers that could not. */
-  malformed(call: ListName, messages: number): void;
+  malformed(call: ListCallName, messages: number): void;
 }
 
 export interface RelisterOptions {
@@ -90,6 +95,7 @@ export class Relister {
   readonly #containers: ListCall;
   readonly #bursts = new BurstTrigger();
   #runningSince: Mono | null = null;
+  #running: RunningList | null = null;
   #wait: ShortenableWait | null = null;
 
   constructor(options: RelisterOptions, events: RelisterEvents) {
@@ -110,6 +116,11 @@ export class Relister {
   /** When the running relist started; null between two relists. */
   get runningSince(): Mono | null {
     return this.#runningSince;
+  }
+
+  /** Which of its two calls is under way. */
+  get running(): RunningList | null {
+    return this.#running;
   }
 
   setProfile(profile: Pick<RuntimeProfile, 'streamingLists'>): void {
@@ -166,9 +177,8 @@ export class Relister {
       const took = between(start, containers.end);
       const stats = {
         took,
-        sandboxes: sandboxes.items.size,
-        containers: containers.items.size,
-        bytes: sandboxes.bytes + containers.bytes,
+        sandboxListBytes: sandboxes.bytes,
+        containerListBytes: containers.bytes,
       };
       this.#events.relisted({ sandboxes, containers }, stats);
       return { minWait: took / MAX_SHARE_OF_TIME, failed: false };
@@ -184,15 +194,17 @@ export class Relister {
     }
   }
 
-  async #ask(call: ListName, list: ListCall, signal: AbortSignal): Promise<MeasuredListAnswer> {
+  async #ask(call: ListCallName, list: ListCall, signal: AbortSignal): Promise<MeasuredListAnswer> {
     const before = list.decoder.malformedItems;
     let answers = 0;
+    this.#running = { call, since: monoNow() };
     try {
       return await list.ask(signal);
     } catch (error) {
       if (error instanceof MalformedAnswer || error instanceof EndlessAnswer) answers = 1;
       throw error;
     } finally {
+      this.#running = null;
       const malformed = answers + list.decoder.malformedItems - before;
       if (malformed > 0) this.#events.malformed(call, malformed);
     }

@@ -20,6 +20,7 @@ export const EXPORTED_VIEWS = {
   relist_minutes: { rows: views.relistMinutes, time: views.relistMinutes.minute },
   relists: { rows: views.relists, time: views.relists.sandboxes_from },
   short_lives: { rows: views.shortLives, time: views.shortLives.detected_at },
+  list_hangs: { rows: views.listHangs, time: views.listHangs.from_at },
   status_checks: { rows: views.statusChecks, time: views.statusChecks.minute },
   status_lags: { rows: views.statusLags, time: views.statusLags.at },
   stream_sessions: { rows: views.streamSessions, time: views.streamSessions.opened_at },

@@ -5,12 +5,23 @@
 import { printable } from '../../platform/printable.ts';
 import { auditCommand, evidenceQuery, logCommand } from './checks.ts';
 import type { Finding, FindingRow } from './finding.ts';
-import { lagOf, meaningOf, periodOf, provenBy, sectionsOf, timesOf, titleOf } from './sentences.ts';
+import {
+  containerNameOf,
+  kubeletOf,
+  lagOf,
+  meaningOf,
+  periodOf,
+  provenBy,
+  sectionsOf,
+  timesOf,
+  titleOf,
+} from './sentences.ts';
 
 export function findingMarkdown({ finding, evidence }: Finding, withNames: boolean): string {
   const { runtime_name, runtime_version, kubelet_version, container_id, mode } = finding;
   const runtime = [runtime_name, runtime_version].filter(Boolean).join(' ') || 'unknown runtime';
   const log = logCommand(finding);
+  const kubelet = kubeletOf(finding);
   const lines = [
     `# ${titleOf(finding)}: ${code(runtime)}`,
     '',
@@ -29,7 +40,8 @@ export function findingMarkdown({ finding, evidence }: Finding, withNames: boole
     '',
     'An agent on the node subscribes to `GetContainerEvents` beside the kubelet, and lists pods and containers with `ListPodSandbox` and',
     '`ListContainers`. It compares both: a change that a list, a later event or an exact time of the status proves, and whose event did not',
-    'come in time, is a finding. All times are UTC of the same clock.',
+    'come in time, is a finding. It is about this subscription. All times are UTC of the same clock.',
+    ...(kubelet === '' ? [] : ['', kubelet]),
     ...sectionsOf(evidence).flatMap(({ title, lines: facts }) => [
       '',
       `## ${title}`,
@@ -68,7 +80,7 @@ function namesOf(finding: FindingRow): string[] {
   return [
     row('cluster, node', `${code(finding.cluster)}, ${code(finding.node)}`),
     row('pod', code(pod)),
-    row('container', code(finding.container_name ?? '(sandbox)')),
+    row('container', code(containerNameOf(finding))),
   ];
 }
 

@@ -1,20 +1,20 @@
 /*
  * A finding in sentences, for people who do not know plegwatch.
  */
+import { type FanOut, profileOf } from '../../cri/profiles.ts';
 import type { FindingKind } from '../../protocol/record.ts';
 import type { EvidenceLine, FindingRow } from './finding.ts';
 
 /** docs/explanation/missed-events.md has the rules. */
 const KINDS: Readonly<Record<FindingKind, string>> = {
   missed:
-    'The runtime owed this event and did not send it, although the stream was watched without a break from before the change until the verdict.',
+    'This event was due and was not delivered to the subscription of plegwatch, which was watched without a break from before the change until the verdict.',
   late: 'The event was received long after what it announces, or after it was reported as missed.',
   out_of_order: 'An event of an earlier stage followed one of a later stage.',
   stale: 'The event was created before a list that showed a later stage, and received long after it.',
   duplicate: 'An event of this type was received again for the same container.',
   spurious: 'Two lists that began after the event contradict it.',
-  unannounced:
-    'The runtime never announces this transition, or the start failed and was not announced: a blind spot, not a miss.',
+  unannounced: 'This runtime never announces this transition with an event: a blind spot, not a miss.',
   short_life:
     'The life, run or end of the container lies between two successive lists: only the stream could show it.',
   duplicate_container: 'Two containers of one pod and name were running at once.',
@@ -24,9 +24,20 @@ const KINDS: Readonly<Record<FindingKind, string>> = {
     "The kubelet's own status did not show this change when the kubelet was asked for it, long after the runtime had made it.",
   unobservable: 'An event was due, and it cannot be known whether it was sent: this accuses nobody.',
 };
+const RESOLVED_MISS =
+  'This event had not been delivered to the subscription of plegwatch when it was judged. That no longer counts: the event was received since, or what it announces turned out not to have happened.';
+const FAILED_START =
+  'The container failed to start, and this runtime announces no STOPPED of a start that failed: a blind spot, not a miss.';
+
+const isResolvedMiss = ({ kind, resolved_at }: Pick<FindingRow, 'kind' | 'resolved_at'>): boolean =>
+  kind === 'missed' && resolved_at !== null;
 
 /** What the kind of the finding means; empty for one of a later version. */
-export const meaningOf = ({ kind }: FindingRow): string => KINDS[kind as FindingKind] ?? '';
+export function meaningOf(finding: Pick<FindingRow, 'kind' | 'cause' | 'resolved_at'>): string {
+  if (isResolvedMiss(finding)) return RESOLVED_MISS;
+  if (finding.kind === 'unannounced' && finding.cause === 'failed_start') return FAILED_START;
+  return KINDS[finding.kind as FindingKind] ?? '';
+}
 
 /** Why the event of a miss was due, by its cause. */
 const PROOFS: Readonly<Record<string, string>> = {
@@ -35,23 +46,33 @@ const PROOFS: Readonly<Record<string, string>> = {
   sequence:
     'An event that was received shows that this had happened before. The runtime announces that with an event of its own.',
   runtime_state_late:
-    "A list of the runtime showed that this had happened, long after it did by the runtime's own times. The runtime announces that with an event.",
+    "The time in the runtime's own status says when this happened. Lists went on showing the state before it for longer than an event may take, and the event did not come then either. The runtime announces that with an event.",
 };
 
 /** What proves a miss, in a sentence; empty for other findings, of which the cause says something else. */
 export const provenBy = ({ kind, cause }: Pick<FindingRow, 'kind' | 'cause'>): string =>
   kind === 'missed' ? (PROOFS[cause ?? ''] ?? '') : '';
 
-export const titleOf = ({ kind, event_type }: FindingRow): string =>
-  event_type === null ? kind : `${kind} ${event_type}`;
+export function titleOf(finding: Pick<FindingRow, 'kind' | 'event_type' | 'resolved_at'>): string {
+  const { kind, event_type } = finding;
+  if (isResolvedMiss(finding)) return `overdue ${event_type ?? 'event'}, resolved`;
+  return event_type === null ? kind : `${kind} ${event_type}`;
+}
+
+/** What to call what the finding is about. */
+export const containerNameOf = ({
+  container_name,
+  is_sandbox,
+}: Pick<FindingRow, 'container_name' | 'is_sandbox'>): string =>
+  container_name ?? (is_sandbox === true ? '(sandbox)' : '(name unknown)');
 
 /** Between which moments it happened, and when its event came. */
 export function timesOf(finding: FindingRow): string {
-  const { window_from, window_to, occurred_at, detected_at, resolved_at, lateness_ms, event_type } = finding;
+  const { window_from, window_to, occurred_at, detected_at, resolved_at, event_type } = finding;
   const parts = [
     window_from !== null && window_to !== null ? `It happened between ${window_from} and ${window_to}.` : '',
     occurred_at === null ? '' : `By the runtime's own times it happened at ${occurred_at}.`,
-    lateness_ms === null ? '' : `The event was ${milliseconds(lateness_ms)} late.`,
+    delayOf(finding),
     `The verdict was reached at ${detected_at}.`,
     finding.kind === 'missed' ? arrivalOf(event_type, resolved_at) : '',
   ];
@@ -61,7 +82,55 @@ export function timesOf(finding: FindingRow): string {
 const arrivalOf = (eventType: string | null, resolvedAt: string | null): string =>
   resolvedAt === null
     ? `No ${eventType ?? 'such'} event of it was received since.`
-    : `The event came after that, at ${resolvedAt}: it was held back, not lost.`;
+    : `It was resolved at ${resolvedAt}.`;
+
+/** Whose delay it is, by the cause of a late event. */
+const DELAYS: Readonly<Record<string, string>> = {
+  built_late: 'Most of the delay is before that: the runtime built the event late.',
+  delivered_late:
+    'Most of the delay is after that, and this agent read the socket all the time: the runtime, or another subscriber that does not read, held the event back.',
+};
+
+/** When an event that came was built and received. */
+function delayOf({ kind, cause, occurred_at, lateness_ms, delivery_ms }: FindingRow): string {
+  const received = delivery_ms === null ? '' : `received ${milliseconds(delivery_ms)} after that`;
+  if (occurred_at === null || lateness_ms === null)
+    return delivery_ms === null
+      ? ''
+      : `The event was received ${milliseconds(delivery_ms)} after the runtime had built it.`;
+  const arrived = momentAfter(occurred_at, lateness_ms);
+  if (delivery_ms === null)
+    return `The event was received ${milliseconds(lateness_ms)} later, at ${arrived}.`;
+  const built = momentAfter(occurred_at, lateness_ms - delivery_ms);
+  const whose = kind === 'late' ? ` ${DELAYS[cause ?? ''] ?? ''}` : '';
+  return `The runtime built the event ${milliseconds(Math.max(0, lateness_ms - delivery_ms))} later, at ${built}; it was ${received}, at ${arrived}.${whose}`.trim();
+}
+
+const momentAfter = (at: string, ms: number): string => new Date(Date.parse(at) + ms).toISOString();
+
+/** Modes in which a kubelet subscribes to no events. */
+const UNSUBSCRIBED: ReadonlySet<string> = new Set(['Generic', 'Fallback', 'HintDisabled']);
+
+/** What an event that this subscription did not get says of the kubelet's own, by how the runtime serves several subscribers. */
+const OF_KUBELET: Readonly<Record<FanOut, string>> = {
+  own_queues:
+    'This runtime has a queue for each subscriber, so this does not show whether the kubelet received the event. An event that the runtime never made reached nobody.',
+  shared_queue:
+    'This runtime sends one queue to all subscribers: an event that it never made, or dropped from that queue, reached nobody, the kubelet neither. One that it lost on the way to a single subscriber was lost to that one only.',
+  one_subscriber: 'This runtime gives each event to one subscriber only: another one may have received it.',
+  unknown:
+    'It is not known how this runtime serves several subscribers, so this says nothing of the kubelet.',
+};
+
+/** What a miss says of the kubelet; empty for other findings, and once it is resolved. */
+export function kubeletOf(finding: FindingRow): string {
+  const { kind, mode, resolved_at, runtime_name, runtime_version } = finding;
+  if (kind !== 'missed' || resolved_at !== null) return '';
+  if (UNSUBSCRIBED.has(mode))
+    return `The kubelet was in the mode ${mode}: it subscribes to no events and learns of changes from its own lists.`;
+  const { fanOut } = profileOf({ name: runtime_name ?? '', version: runtime_version ?? '' });
+  return OF_KUBELET[fanOut];
+}
 
 /** Why it is not known how long the published status was wrong. */
 const UNKNOWN_LAG: Readonly<Record<string, string>> = {

@@ -4,7 +4,17 @@
 import { printable } from '../../platform/printable.ts';
 import { checksOf } from './checks.ts';
 import type { Finding, FindingRow } from './finding.ts';
-import { lagOf, meaningOf, periodOf, provenBy, sectionsOf, timesOf, titleOf } from './sentences.ts';
+import {
+  containerNameOf,
+  kubeletOf,
+  lagOf,
+  meaningOf,
+  periodOf,
+  provenBy,
+  sectionsOf,
+  timesOf,
+  titleOf,
+} from './sentences.ts';
 
 export function findingText({ finding, evidence }: Finding): string {
   const facts = subjectOf(finding).map(([name, value]) => `  ${name.padEnd(10)}${printable(value)}`);
@@ -17,6 +27,7 @@ export function findingText({ finding, evidence }: Finding): string {
       ...(line.record === null ? [] : [`      [${printable(line.record)}]`]),
     ]),
   ]);
+  const kubelet = kubeletOf(finding);
   const lines = [
     `${titleOf(finding)}   ${finding.finding_id}`,
     '',
@@ -25,6 +36,7 @@ export function findingText({ finding, evidence }: Finding): string {
     [meaningOf(finding), provenBy(finding)].filter((text) => text !== '').join(' '),
     timesOf(finding),
     ...sections,
+    ...(kubelet === '' ? [] : ['', 'What it says of the kubelet', `  ${kubelet}`]),
     '',
     'How far the published status was behind',
     `  ${lagOf(finding)}`,
@@ -36,15 +48,12 @@ export function findingText({ finding, evidence }: Finding): string {
 }
 
 function subjectOf(finding: FindingRow): [string, string][] {
-  const { container_name, container_id, pod_uid, runtime_name, runtime_version, kubelet_version } = finding;
+  const { container_id, pod_uid, runtime_name, runtime_version, kubelet_version } = finding;
   const pod = [finding.pod_namespace, finding.pod_name].filter((part) => part !== null).join('/');
   const facts: [string, string | null][] = [
     ['node', `${finding.node}, cluster ${finding.cluster}`],
     ['pod', pod === '' ? null : `${pod}${pod_uid === null ? '' : `, UID ${pod_uid}`}`],
-    [
-      'container',
-      [container_name ?? (pod === '' ? '' : '(sandbox)'), container_id].filter(Boolean).join(' '),
-    ],
+    ['container', container_id === null ? null : `${containerNameOf(finding)} ${container_id}`],
     ['runtime', [runtime_name, runtime_version].filter(Boolean).join(' ')],
     ['kubelet', `${kubelet_version ?? 'unknown version'}, mode ${finding.mode}`],
     ['cause', finding.cause],

@@ -5,7 +5,7 @@ import { duration, NOT_OBSERVED } from '../words.ts';
 import type { TimelineEntry } from './entry.ts';
 
 export function sentenceOf(entry: TimelineEntry): string {
-  const { kind, what, detail } = entry;
+  const { kind, what, detail, container_id } = entry;
   switch (kind) {
     case 'event':
       return `${what} received: ${subjectOf(entry)}${bracketed(detail)}`;
@@ -13,8 +13,10 @@ export function sentenceOf(entry: TimelineEntry): string {
       return `a list showed ${what}: ${subjectOf(entry)}${bracketed(detail)}`;
     case 'status':
       return `the status of ${subjectOf(entry)} ${what === 'slow' ? 'was slow' : what}${bracketed(detail)}`;
+    case 'hang':
+      return `${what} hung ${lengthOf(entry)}${container_id === null ? '' : `: ${subjectOf(entry)}`}${bracketed(detail)}`;
     case 'finding':
-      return `${what}${FINDINGS[findingKindOf(entry)] ?? ''}: ${subjectOf(entry)}${bracketed(detail)}`;
+      return `${isResolvedMiss(entry) ? what.replace('missed', 'overdue') : what}${findingNoteOf(entry)}: ${subjectOf(entry)}${bracketed(detail)}`;
     case 'gap':
       return `${NOT_OBSERVED[what] ?? `gap ${what}`} ${lengthOf(entry)}${bracketed(causeOf(detail))}`;
     case 'mode':
@@ -35,12 +37,23 @@ export function sentenceOf(entry: TimelineEntry): string {
 /** What a kind of finding does not say by its name. */
 const FINDINGS: Readonly<Record<string, string>> = {
   unobservable: ' (it cannot be known whether it was sent)',
-  unannounced: ' (this runtime does not announce it)',
+  unannounced: ' (this runtime never announces it)',
   short_life: ' (too short for any list)',
   silent_stream: ' (containers changed, and no event arrived)',
   duplicate_container: ' (two containers of one name at once)',
   regression: ' (running again after it had exited)',
 };
+
+function findingNoteOf(entry: TimelineEntry): string {
+  // The detail begins with the cause.
+  if (entry.detail?.startsWith('failed_start') === true)
+    return ' (this runtime does not announce a start that failed)';
+  return FINDINGS[findingKindOf(entry)] ?? '';
+}
+
+/** The detail says when it was resolved. */
+const isResolvedMiss = (entry: TimelineEntry): boolean =>
+  findingKindOf(entry) === 'missed' && /(?:^|, )resolved \d/.test(entry.detail ?? '');
 
 const findingKindOf = ({ what }: TimelineEntry): string => what.split(' ')[0] ?? '';
 

@@ -17,6 +17,7 @@ const STYLES: Readonly<Record<string, Style>> = {
   event: 'dim',
   change: 'dim',
   status: 'yellow',
+  hang: 'red',
   gap: 'yellow',
   mode: 'magenta',
   session: 'cyan',

@@ -17,7 +17,7 @@
  */
 import { invariant } from '../../platform/invariant.ts';
 import type { Envelope } from '../../protocol/batch.ts';
-import type { RecordType } from '../../protocol/record.ts';
+import type { EvidenceRecord, RecordType } from '../../protocol/record.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
 import { dayOf } from '../../store/partitions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
@@ -250,6 +250,9 @@ function committedBatch(
   return { is: 'committed', stored, duplicate, unstorable, overQuota, closed, unbelieved, ...reply };
 }
 
+const saysListHangs = (record: EvidenceRecord): boolean =>
+  record.type === 'relist_minute' && record.statuses?.hang !== undefined;
+
 /** Whether the report of a node has to be written after a batch, and how soon. */
 function reportUrgency(
   { locked, records, missing: { unstorable, beyond }, closed }: WrittenBatch,
@@ -257,6 +260,6 @@ function reportUrgency(
 ): 'urgent' | 'due' | null {
   const hasGaps = unstorable.length > 0 || beyond.length > 0 || closed.length > 0;
   if (hasGaps || locked.added || resolved.length > 0) return 'urgent';
-  if (records.some(({ record }) => REPORTED.has(record.type))) return 'urgent';
+  if (records.some(({ record }) => REPORTED.has(record.type) || saysListHangs(record))) return 'urgent';
   return records.some(({ record }) => record.type === 'relist_minute') ? 'due' : null;
 }

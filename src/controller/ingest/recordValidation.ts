@@ -144,6 +144,8 @@ function timesOf(record: EvidenceRecord): readonly (number | null)[] {
         record.t + record.span,
         record.decided,
         record.statuses?.slowest?.at ?? null,
+        record.statuses?.hang?.from ?? null,
+        record.statuses?.hang?.to ?? null,
         ...scrapeTimes(record),
       ];
     case 'node_state':

@@ -166,7 +166,8 @@ const writeFindings = recordWriter('finding', insertFindings, (rows) => {
     identities.map((identity) => identity?.podUid || null),
     identities.map((identity) => identity?.namespace || null),
     identities.map((identity) => identity?.pod || null),
-    identities.map((identity) => identity?.container || null),
+    // Empty for a sandbox; null for a container whose name is not known.
+    identities.map((identity) => (identity?.isSandbox ? '' : identity?.container || null)),
     rows.map(({ scope, record }) => timeOf(scope, record.window?.from ?? null)),
     rows.map(({ scope, record }) => timeOf(scope, record.window?.to ?? null)),
     rows.map(({ scope, record }) => timeOf(scope, record.occurred)),

@@ -119,6 +119,6 @@ function readValidKeys(store: SqlRunner, clusterId: number) {
       .select({ node: node.name, publicKey: nodeKey.public_key, validForMs })
       .from(nodeKey)
       .innerJoin(node, eq(node.node_id, nodeKey.node_id))
-      .where(and(eq(nodeKey.cluster_id, clusterId), gt(nodeKey.expires_at, databaseNow()))),
+      .where(and(eq(nodeKey.cluster_id, clusterId), gt(nodeKey.expires_at, databaseNow))),
   );
 }

@@ -99,7 +99,7 @@ async function beginTerm(
 
 /** Waits until no statement of an earlier term is under way. `ours`: the latest term of this leader, if it was deposed. */
 async function takeTerm(store: Store, clusterId: number, ours: number | null) {
-  const began_at = databaseNow();
+  const began_at = databaseNow;
   const next = {
     ...{ term: sql`${leader.term} + 1`, began_at },
     is_contested: sql`coalesce(${leader.term} > ${ours}::int4, false)`,

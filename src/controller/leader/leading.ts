@@ -1,6 +1,6 @@
 /*
- * What only the leader does, when it is this controller's turn: by a Lease, or always. It writes reports and Events, records node conditions and the
- * labels of Nodes, measures status lags, and reads the figures of the metrics.
+ * What only the leader does, when it is this controller's turn: by a Lease, or always. It writes reports and Events, publishes conditions on Nodes if it
+ * is to, records Ready conditions and the labels of Nodes, measures status lags, and reads the figures of the metrics.
  */
 import type { KubeClient } from '../../kube/client.ts';
 import type { Logger } from '../../platform/log.ts';
@@ -9,6 +9,7 @@ import type { ControllerConfig } from '../config.ts';
 import { startFigures } from '../figures.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { ControllerMetrics } from '../metrics.ts';
+import { startConditionPublisher } from '../nodeConditions/publisher.ts';
 import { startConditionRecorder } from '../nodes/conditionRecorder.ts';
 import { startEventWriter } from '../nodes/eventWriter.ts';
 import { startNodeInfoRecorder } from '../nodes/infoRecorder.ts';
@@ -88,6 +89,17 @@ function startLeaderWork({ config, store, kube, ingest, metrics, log }: LeadingO
   const recorder = startConditionRecorder({ ...conditions, history: PLEG_HISTORY, onRecorded });
   const readyRecorder = startConditionRecorder({ ...conditions, history: READY_HISTORY });
   const infoRecorder = startNodeInfoRecorder({ store, cluster, nodes, log });
+  const publisher =
+    config.nodeConditions === 'on'
+      ? startConditionPublisher({
+          store,
+          kube,
+          nodes,
+          cluster,
+          log,
+          onResult: (result) => metrics.publishedConditions.inc({ result }),
+        })
+      : null;
   const reportWriter = startReportWriter({
     store,
     kube,
@@ -96,6 +108,7 @@ function startLeaderWork({ config, store, kube, ingest, metrics, log }: LeadingO
     log,
     labelKeys,
     onResult: (result) => metrics.reportWrites.inc({ result }),
+    onBuilt: (name, { uid }, conditions) => publisher?.note(name, uid, conditions),
     silentAfterMs,
     ingestCaughtUpForMs: () => ingest.health().caughtUpForMs,
   });
@@ -136,7 +149,7 @@ function startLeaderWork({ config, store, kube, ingest, metrics, log }: LeadingO
     reportWriter,
     async stop() {
       const parts = [recorder, readyRecorder, infoRecorder, reportWriter, eventWriter, figures, nodes];
-      await Promise.all([...parts.map((part) => part.stop()), podPoller?.stop()]);
+      await Promise.all([...parts.map((part) => part.stop()), podPoller?.stop(), publisher?.stop()]);
       metrics.leader.set(0);
       metrics.setFigures(null, false);
       for (const kind of WATCH_KINDS) metrics.statusLagWatches.set({ kind }, 0);

@@ -10,6 +10,7 @@ const NODE = {
   labels: {},
   info: { labels: {}, osImage: '', kernelVersion: '' },
   ready: null,
+  published: [],
 };
 const { signal } = new AbortController();
 

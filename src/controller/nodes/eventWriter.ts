@@ -57,7 +57,7 @@ const FALLBACK = {
 };
 const MISS = {
   reason: 'PLEGEventMissed',
-  note: (detail: string) => `The runtime's event stream did not announce ${detail}.`,
+  note: (detail: string) => `No event announced ${detail} to the agent of plegwatch.`,
 };
 const kindOf = ({ is_miss }: Occurrence) => (is_miss ? MISS : FALLBACK);
 

@@ -99,7 +99,14 @@ test('Nodes are listed once, and then follow the watch', async () => {
   await until(() => changes.length === 4);
   expect(changes).toEqual(['a - u1', 'b - u2', 'b u2 -', 'c - u3']);
   expect(watch?.synced).toBe(true);
-  expect(watch?.get('c')).toEqual({ uid: 'u3', createdAt: null, labels: {}, info: NO_INFO, ready: null });
+  expect(watch?.get('c')).toEqual({
+    uid: 'u3',
+    createdAt: null,
+    labels: {},
+    info: NO_INFO,
+    ready: null,
+    published: [],
+  });
 });
 
 test('a list has several pages, and starts again when a page expires', async () => {
@@ -218,7 +225,14 @@ test.each([
 ])('a Node with %s has no Ready condition, and the watch continues', async (_, status) => {
   await watching([reply(200, listOf('10', { ...node('a', 'u1', '5'), status }))], [stream()]);
   await until(() => watch?.synced);
-  expect(watch?.get('a')).toEqual({ uid: 'u1', createdAt: null, labels: {}, info: NO_INFO, ready: null });
+  expect(watch?.get('a')).toEqual({
+    uid: 'u1',
+    createdAt: null,
+    labels: {},
+    info: NO_INFO,
+    ready: null,
+    published: [],
+  });
 });
 
 test('a list of the version that the watch has reached shows what it missed, which is applied and counted', async () => {
@@ -273,5 +287,6 @@ test('a list that fails leaves the watch as it is, until the next one is due', a
   const failing: CannedResponse[] = [reply(200, listOf('10')), reply(500), reply(200, listOf('20'))];
   await watching(failing, [stream(event('BOOKMARK', node('', '', '20')))], { relistMs: 20 });
   await until(() => (api?.requests ?? []).filter((url) => url.includes('Exact')).length >= 2);
+  await until(() => watchedVersions().length >= 2);
   expect(watchedVersions().slice(0, 2)).toEqual(['10', '20']);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { ago, build, DAY, miss, row, state, withState } from '../../../test/support/evidenceRow.ts';
+import { ago, build, DAY, hang, miss, row, state, withState } from '../../../test/support/evidenceRow.ts';
 import { digestOf, MAX_REPORT_BYTES, recheckAfter } from './build.ts';
-import type { EvidenceRow } from './evidence.ts';
+import type { EvidenceRow, ListHangRow } from './evidence.ts';
 
 describe('the status', () => {
   test('has the values of the evidence, in the units of the resource', () => {
@@ -28,6 +28,24 @@ describe('the status', () => {
     const failed = { p50_ms: null, p99_ms: null, relist_errors: 3 };
     expect(build(failed).relist).toEqual({ errors: 3 });
     expect(build({ ...failed, relist_errors: null })).not.toHaveProperty('relist');
+  });
+
+  test('names what a list waits for that hangs now, and nothing while the agent is silent', () => {
+    const { listHang } = build({ list_hang: hang });
+    expect(listHang).toEqual({
+      ...{ call: 'ListContainers', since: '2026-11-20T11:59:00Z', verdict: 'Container' },
+      ...{ heldUpBy: 'shop/cart/app', containerID: 'c1' },
+    });
+    expect(build()).not.toHaveProperty('listHang');
+    expect(build({ list_hang: hang, last_seen: ago(DAY) })).not.toHaveProperty('listHang');
+    const heldUpBy = (more: Partial<ListHangRow>) =>
+      build({ list_hang: { ...hang, ...more } }).listHang?.heldUpBy;
+    const nobody = { container_id: null, pod_namespace: null, pod_name: null, container_name: null };
+    expect(heldUpBy({ verdict: 'pod', container_name: null })).toBe('shop/cart');
+    expect(heldUpBy({ ...nobody, container_id: 'c1' })).toBe('c1');
+    expect(heldUpBy({ ...nobody, verdict: 'runtime' })).toBe('runtime');
+    expect(heldUpBy({ ...nobody, verdict: 'none' })).toBe('runtime');
+    expect(heldUpBy({ ...nobody, verdict: 'unknown' })).toBe('unknown');
   });
 
   test('has mode Unknown until the agent reports a state', () => {

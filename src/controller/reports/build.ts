@@ -5,11 +5,12 @@ import { createHash } from 'node:crypto';
 import {
   conditionOf,
   conditionsOf,
+  heldUpBy,
   isReporting,
   SILENT_AFTER_MS,
   type SilenceOptions,
 } from './conditions.ts';
-import type { EvidenceRow, MissedEventRow, ModeChangeRow, NodeStateRow } from './evidence.ts';
+import type { EvidenceRow, ListHangRow, MissedEventRow, ModeChangeRow, NodeStateRow } from './evidence.ts';
 import type { ReportedMiss, ReportedModeChange, ReportStatus } from './status.ts';
 import { bytesOf, cut, pascalWord, present, snakeWord, timestamp, upperWord } from './text.ts';
 
@@ -44,6 +45,7 @@ export function buildStatus(row: EvidenceRow, options: BuildOptions): ReportStat
     modeSince: modeSinceOf(row, state),
     stream: reporting ? streamOf(state) : present({ state: 'Unknown', since: timeOf(row.last_seen) }),
     relist: relistOf(row),
+    listHang: reporting ? listHangOf(row.list_hang) : undefined,
     observed24h: observedOf(row),
     missed: missedOf(row),
     findings24h: row.findings.filter(({ kind }) => snakeWord(kind) !== undefined).slice(0, MAX_KINDS),
@@ -82,7 +84,7 @@ export function digestOf(status: ReportStatus): string {
       isOver(kubelet.relistPeriodMilliseconds, RARE_RELIST_MS),
       isOver(status.relist?.p99Milliseconds, SLOW_RELIST_MS),
     ],
-    [mode, modeSince, stream, missed, missedEvents, modeHistory],
+    [mode, modeSince, stream, missed, missedEvents, modeHistory, status.listHang],
     conditions.map(({ type, status: value, reason }) => [type, value, reason]),
     // Why the mode is unknown. Other messages may be different at each failure.
     conditionOf(status, 'EventedPLEGInUse')?.message,
@@ -167,6 +169,19 @@ function relistOf({ p50_ms, p99_ms, relist_errors }: EvidenceRow): ReportStatus[
     errors: relist_errors,
   });
 }
+
+function listHangOf(hang: ListHangRow | null): ReportStatus['listHang'] {
+  if (hang === null) return undefined;
+  return present({
+    call: pascalWord(hang.list_call) ?? 'Unknown',
+    since: timestamp(hang.from_at),
+    verdict: pascalWord(capitalized(hang.verdict)) ?? 'Unknown',
+    heldUpBy: cut(heldUpBy(hang), 400) ?? 'unknown',
+    containerID: cut(hang.container_id, 256),
+  });
+}
+
+const capitalized = (word: string): string => `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 
 function observedOf(row: EvidenceRow): ReportStatus['observed24h'] {
   return {

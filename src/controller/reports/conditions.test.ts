@@ -2,7 +2,7 @@
  * The conditions of a report.
  */
 import { describe, expect, test } from 'vitest';
-import { ago, build, DAY, state, withState } from '../../../test/support/evidenceRow.ts';
+import { ago, build, DAY, hang, state, withState } from '../../../test/support/evidenceRow.ts';
 import type { ReportCondition, ReportStatus } from './status.ts';
 
 function condition(status: ReportStatus, type: string): ReportCondition | undefined {
@@ -167,6 +167,15 @@ describe('conditions', () => {
       message: 'deadline exceeded',
     });
     expect(stateOf(failing, 'Ready')).toBe('False ListsFailing');
+  });
+
+  test('RelistHealthy and Ready are False while a list hangs, and name the container that it waits for', () => {
+    const hanging = build({ list_hang: hang });
+    expect(condition(hanging, 'RelistHealthy')).toMatchObject({
+      status: 'False',
+      message: `${hang.why}: shop/cart/app.`,
+    });
+    expect(stateOf(hanging, 'Ready')).toBe('False ListHangs');
   });
 
   test('EvidenceComplete allows a thousandth of 24 hours without coverage, also for new nodes', () => {

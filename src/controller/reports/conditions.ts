@@ -11,7 +11,7 @@
  *
  * Messages contain no counts: a condition is written again whenever its message changes.
  */
-import type { EvidenceRow, NodeStateRow } from './evidence.ts';
+import type { EvidenceRow, ListHangRow, NodeStateRow } from './evidence.ts';
 import type { ReportCondition } from './status.ts';
 import { cut, pascalWord, timestamp } from './text.ts';
 
@@ -120,8 +120,12 @@ function ready(agent: ConditionState, relist: ConditionState): ConditionState {
   return relist.status === 'True' ? yes('Recording', 'The agent reports and relists.') : relist;
 }
 
-function relistHealthy({ state }: EvidenceRow, agent: ConditionState): ConditionState {
+function relistHealthy({ state, list_hang }: EvidenceRow, agent: ConditionState): ConditionState {
   if (agent.status !== 'True') return outdated(agent);
+  if (list_hang !== null) {
+    const named = list_hang.container_id === null ? '' : `: ${heldUpBy(list_hang)}`;
+    return no('ListHangs', `${list_hang.why}${named}.`);
+  }
   if (state === null) return NO_EVIDENCE;
   return state.relist_healthy
     ? yes('Listing', 'The runtime answers list calls.')
@@ -129,6 +133,20 @@ function relistHealthy({ state }: EvidenceRow, agent: ConditionState): Condition
         'ListsFailing',
         state.relist_reason === '' ? 'The runtime does not answer list calls.' : state.relist_reason,
       );
+}
+
+/** What a list that hangs waits for. If no status holds it up, the runtime does. */
+export function heldUpBy({
+  verdict,
+  pod_namespace,
+  pod_name,
+  container_name,
+  container_id,
+}: ListHangRow): string {
+  if (verdict === 'runtime' || verdict === 'none') return 'runtime';
+  if (container_id === null) return 'unknown';
+  const names = [pod_namespace, pod_name, container_name].filter((name) => name !== null && name !== '');
+  return names.length === 0 ? container_id : names.join('/');
 }
 
 function outdated(agent: ConditionState): ConditionState {

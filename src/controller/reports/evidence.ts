@@ -30,6 +30,13 @@ export type MissedEventRow = v.InferOutput<typeof MissedEvent>;
 const ModeChange = v.object(texts('at', 'from_mode', 'to_mode', 'reason'));
 export type ModeChangeRow = v.InferOutput<typeof ModeChange>;
 
+/** `why`: see store.list_hang_why. */
+const ListHang = v.object({
+  ...texts('list_call', 'from_at', 'verdict', 'why'),
+  ...someTexts('pod_namespace', 'pod_name', 'container_name', 'container_id'),
+});
+export type ListHangRow = v.InferOutput<typeof ListHang>;
+
 const FindingCount = v.object({ kind: v.string(), count: v.number() });
 /** As of the last build, with its transition time. */
 const StoredCondition = v.object(texts('type', 'status', 'since'));
@@ -57,6 +64,8 @@ export const readEvidence = statement(
     ...{ agent_version: text, runtime_name: text, runtime_version: text, kubelet_version: text },
     /** As last reported by the present agent; null until it has reported. */
     state: nullable(json(NodeState)),
+    /** The list that the present agent waits for, as of its last minute; null if none hung then. */
+    list_hang: nullable(json(ListHang)),
     ...{ expected: float8, matched: float8, unobservable: float8, covered_us: float8 },
     /** The part of the last 24 hours that the counts cover; `observed_to` is null if there are none. */
     observed_from: timestamptz,

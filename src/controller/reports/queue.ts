@@ -100,7 +100,7 @@ export class ReportQueue {
   }
 
   async defer({ node_id }: DueReport, waitMs: number): Promise<void> {
-    const due_at = sql`${databaseNow()} + ${waitMs} * interval '1 millisecond'`;
+    const due_at = sql`${databaseNow} + ${waitMs} * interval '1 millisecond'`;
     await this.#store.query((db) => db.update(reportQueue).set({ due_at }).where(ofNode(node_id)));
   }
 

@@ -69,6 +69,22 @@ export const REPORT_STATUS = object('The evidence, as of observedAt. There is no
     'p99Milliseconds?': count('99th percentile of the durations.'),
     errors: count('Number of failed relists.'),
   }),
+  'listHang?': object(
+    'A list call of the agent that is not answered, and what it waits for. The kubelet makes the same call. Absent while lists are answered.',
+    {
+      call: word('PascalCase', 'ListPodSandbox or ListContainers.'),
+      since: time('When the call began.'),
+      verdict: word(
+        'PascalCase',
+        'Container or Pod: its status does not answer, others do. Runtime: no status is answered. None: every status is. Unknown: too few were asked for.',
+      ),
+      heldUpBy: text(
+        400,
+        'What the call waits for: NAMESPACE/POD/CONTAINER, NAMESPACE/POD, runtime or unknown.',
+      ),
+      'containerID?': text(256, 'Id of the container, or of the sandbox of the pod.'),
+    },
+  ),
   observed24h: object(
     'How many state changes of the last 24 hours could be checked, and how much of that time was covered.',
     {
@@ -82,7 +98,7 @@ export const REPORT_STATUS = object('The evidence, as of observedAt. There is no
     },
   ),
   'missed?': complete(
-    'State changes that the event stream never announced; one that is announced late counts as resolved. Absent if nothing could be observed: unknown is not zero.',
+    'State changes of which no event was delivered to the agent; one whose event comes late counts as resolved. Absent if nothing could be observed: unknown is not zero.',
     {
       total: count('Unresolved missed events since the start of the retention of findings.'),
       last24h: count('Unresolved missed events of the last 24 hours.'),

@@ -32,6 +32,7 @@ const COLUMNS: readonly TableColumn[] = [
   { name: 'MISSED', cell: ({ status }) => status.missed?.last24h },
   { name: 'LAST MISSED', cell: ({ status }, now) => since(status.missed?.lastAt, now) },
   { name: 'COMPLETE', cell: (report) => complete(report)?.status },
+  { name: 'HELD UP BY', cell: ({ status }) => status.listHang?.heldUpBy },
   { name: 'AGE', cell: ({ createdAt }, now) => ageOf(createdAt, now) },
   { name: 'RUNTIME', only: 'wide', cell: ({ status }) => status.runtime.version },
   { name: 'KUBELET', only: 'wide', cell: ({ status }) => status.kubelet.version },

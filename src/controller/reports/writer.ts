@@ -31,6 +31,7 @@ import type { EvidenceRow } from './evidence.ts';
 import { NodeReports } from './nodeReports.ts';
 import { type BuiltReport, ReportQueue } from './queue.ts';
 import type { DueReport } from './statements.ts';
+import type { ReportCondition } from './status.ts';
 
 /** What became of a report that was due. */
 export const REPORT_RESULTS = [
@@ -56,6 +57,8 @@ export interface ReportWriterOptions {
   readonly labelKeys?: readonly string[];
   /** Called with the result of each report that was due. */
   readonly onResult: (result: ReportResult) => void;
+  /** Called with the conditions of each report that was built, and the Node that they are about. */
+  readonly onBuilt?: (name: string, node: KubeNode, conditions: readonly ReportCondition[]) => void;
   /** An agent without a stored batch for longer than this is silent. Default: {@link SILENT_AFTER_MS}. */
   readonly silentAfterMs?: number;
   /** For how long everything that agents sent was stored at once. Default: always. */
@@ -267,6 +270,7 @@ export class ReportWriter {
       }
     }
     await queue.storeConditions(planned.map(({ row, status }) => ({ row, conditions: status.conditions })));
+    for (const { row, node, status } of planned) this.#options.onBuilt?.(row.node, node, status.conditions);
     return planned;
   }
 

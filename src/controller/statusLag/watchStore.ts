@@ -88,7 +88,7 @@ export class WatchStore {
     await this.#store.query((db) =>
       db
         .update(statusLagWatch)
-        .set({ due_at: sql`${databaseNow()} + ${waitMs} * interval '1 millisecond'` })
+        .set({ due_at: sql`${databaseNow} + ${waitMs} * interval '1 millisecond'` })
         .where(and(eq(ofNode, node_id), eq(ofFinding, finding_id))),
     );
   }
@@ -117,7 +117,7 @@ export class WatchStore {
       db
         .select({ node_id, finding_id, sample, reads, behind_ms: typed(nullable(float8), behind) })
         .from(statusLagWatch)
-        .where(and(this.#isOurs, lte(expires_at, databaseNow())))
+        .where(and(this.#isOurs, lte(expires_at, databaseNow)))
         .orderBy(asc(expires_at))
         .limit(limit),
     );
@@ -126,7 +126,7 @@ export class WatchStore {
   /** Deletes samples that could not be read in time, because their lag would only measure our own load. Returns how many. */
   async dropOverdueSamples(afterMs: number): Promise<number> {
     const { sample, due_at, finding_id } = statusLagWatch;
-    const isOverdue = lt(due_at, sql`${databaseNow()} - ${afterMs} * interval '1 millisecond'`);
+    const isOverdue = lt(due_at, sql`${databaseNow} - ${afterMs} * interval '1 millisecond'`);
     const dropped = await this.#store.query((db) =>
       db
         .delete(statusLagWatch)

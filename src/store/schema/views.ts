@@ -89,7 +89,7 @@ const finding = {
   ...some(timestamptz, 'window_from window_to occurred_at resolved_at'),
   ...all(timestamptz, 'detected_at'),
   ...some(float8, 'lateness_ms delivery_ms lag_min_ms lag_max_ms'),
-  ...some(bool, 'lag_anomalous'),
+  ...some(bool, 'lag_anomalous is_sandbox'),
   ...all(jsonb, 'proof'),
   ...all(int4, 'seq'),
 };
@@ -122,13 +122,16 @@ export const gaps = view('gaps', {
 export const relistMinutes = view('relist_minutes', {
   ...all(text, 'cluster node'),
   ...all(timestamptz, 'minute'),
-  ...all(int8, 'relists errors bytes expected matched unobservable'),
+  ...all(int8, 'relists errors expected matched unobservable'),
   ...some(float8, 'p50_ms p90_ms p99_ms max_ms'),
   ...all(int4Array, 'hist'),
-  ...all(int4, 'sandboxes containers'),
+  ...all(int4, 'sandboxes containers exited_sandboxes exited_containers sandbox_list_bytes'),
+  ...all(int4, 'container_list_bytes'),
+  ...some(float8, 'cpu_some io_some io_full memory_some memory_full'),
   ...all(float8, 'covered_ms span_ms'),
   ...all(date, 'day'),
   ...some(text, 'runtime_name runtime_version kubelet_version'),
+  ...all(timestamptz, 'from_at to_at'),
 });
 export const relists = view('relists', {
   ...all(text, 'cluster node'),
@@ -141,8 +144,10 @@ export const relists = view('relists', {
 export const relistHours = view('relist_hours', {
   ...all(text, 'cluster node'),
   ...all(timestamptz, 'hour'),
-  ...all(int4, 'minutes sandboxes containers'),
-  ...all(int8, 'relists errors bytes expected matched unobservable'),
+  ...all(int4, 'minutes sandboxes containers exited_sandboxes exited_containers'),
+  ...all(int4, 'sandbox_list_bytes container_list_bytes'),
+  ...some(float8, 'cpu_some io_some io_full memory_some memory_full'),
+  ...all(int8, 'relists errors expected matched unobservable'),
   ...some(float8, 'p50_ms p90_ms p99_ms max_ms'),
   ...all(int4Array, 'hist'),
   ...all(float8, 'covered_ms span_ms'),
@@ -163,16 +168,36 @@ export const statusChecks = view('status_checks', {
   ...some(bool, 'timed_out'),
   ...all(uuid, 'epoch'),
   ...all(date, 'day'),
+  ...some(text, 'list_call verdict'),
+});
+const hang = {
+  ...all(text, 'list_call verdict why'),
+  ...all(timestamptz, 'from_at'),
+  ...some(timestamptz, 'to_at'),
+  ...all(float8, 'waited_ms'),
+  ...some(text, 'pod_uid pod_namespace pod_name container_name container_id'),
+  ...all(int4, 'listed asked quick unanswered seq'),
+  ...all(uuid, 'epoch'),
+  ...all(date, 'day'),
+};
+export const listHangs = view('list_hangs', {
+  ...hang,
+  ...all(text, 'cluster node'),
+  ...some(text, 'runtime_name runtime_version kubelet_version'),
 });
 export const kubeletMinutes = view('kubelet_minutes', {
   ...all(text, 'cluster node'),
   ...all(timestamptz, 'minute'),
   ...all(int8, 'relists'),
-  ...some(float8, 'relist_p99_ms list_p99_ms relist_period_ms relist_ms list_ms longest_list_ms status_ms'),
+  ...some(float8, 'relist_p99_ms list_p99_ms relist_period_ms relist_ms longest_list_ms'),
   ...some(float8, 'cpu_share'),
+  ...some(float8, 'sandbox_list_ms container_list_ms sandbox_status_ms container_status_ms'),
+  ...some(int8, 'sandbox_lists container_lists sandbox_statuses container_statuses'),
+  ...some(int8, 'sandbox_list_errors container_list_errors sandbox_status_errors'),
+  ...some(int8, 'container_status_errors'),
   ...some(int4Array, 'hist'),
   ...some(int4, 'last_seen_age_ms stream_errors'),
-  ...some(int8, 'discarded list_calls list_errors resident_bytes'),
+  ...some(int8, 'discarded resident_bytes'),
   ...all(date, 'day'),
   ...some(timestamptz, 'counted_from counted_to'),
   ...some(text, 'runtime_name runtime_version kubelet_version'),
@@ -181,10 +206,14 @@ export const kubeletHours = view('kubelet_hours', {
   ...all(text, 'cluster node'),
   ...all(timestamptz, 'hour'),
   ...all(int8, 'relists'),
-  ...some(float8, 'relist_p99_ms list_p99_ms relist_period_ms counted_ms relist_ms list_ms'),
-  ...some(float8, 'longest_list_ms status_ms cpu_share'),
+  ...some(float8, 'relist_p99_ms list_p99_ms relist_period_ms counted_ms relist_ms'),
+  ...some(float8, 'longest_list_ms cpu_share'),
+  ...some(float8, 'sandbox_list_ms container_list_ms sandbox_status_ms container_status_ms'),
+  ...some(int8, 'sandbox_lists container_lists sandbox_statuses container_statuses'),
+  ...some(int8, 'sandbox_list_errors container_list_errors sandbox_status_errors'),
+  ...some(int8, 'container_status_errors'),
   ...some(int4Array, 'hist'),
-  ...some(int8, 'last_seen_age_ms discarded stream_errors list_calls list_errors resident_bytes'),
+  ...some(int8, 'last_seen_age_ms discarded stream_errors resident_bytes'),
   ...all(date, 'day'),
   ...some(text, 'runtime_name runtime_version kubelet_version'),
   ...all(uuid, 'epoch'),
@@ -246,7 +275,9 @@ const verdict = {
   ...some(int8, 'threshold_ms'),
   ...some(float8, 'kubelet_list_ms kubelet_longest_list_ms kubelet_relist_ms kubelet_status_ms'),
   ...some(float8, 'our_longest_relist_ms our_period_ms our_waiting_ms'),
-  ...some(text, 'message'),
+  ...some(text, 'message list_call pod_uid pod_namespace pod_name container_name container_id'),
+  ...some(int4, 'statuses_asked statuses_quick statuses_unanswered'),
+  ...some(float8, 'cpu_some io_some io_full memory_some memory_full'),
 };
 export const plegVerdicts = view('pleg_verdicts', {
   ...verdict,
@@ -300,6 +331,11 @@ export const listCall = internal('list_call', {
   ...all(uuid, 'epoch'),
   ...all(date, 'day'),
   ...all(timestamptz, 'minute ended_at from_at to_at'),
+});
+export const listHang = internal('list_hang', {
+  ...hang,
+  ...all(int4, 'node_id context_id'),
+  ...all(int2, 'cluster_id'),
 });
 export const plegVerdict = internal('pleg_verdict', {
   ...verdict,

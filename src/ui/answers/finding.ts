@@ -11,6 +11,7 @@ import {
 } from '../../analysis/finding/finding.ts';
 import { findingMarkdown } from '../../analysis/finding/markdown.ts';
 import {
+  kubeletOf,
   lagOf,
   meaningOf,
   provenBy,
@@ -81,6 +82,7 @@ function answerOf(read: Finding): FindingAnswer {
     meaning: meaningOf(finding),
     provenBy: provenBy(finding),
     times: timesOf(finding),
+    saysOfKubelet: kubeletOf(finding),
     statusLag: lagOf(finding),
     evidence: sectionsOf(evidence).map(({ title, lines }) => ({
       title,
@@ -93,11 +95,10 @@ function answerOf(read: Finding): FindingAnswer {
 }
 
 function containerOfFinding(finding: FindingRow): FindingAnswer['container'] {
-  const { container_id: id, container_name, pod_uid, pod_namespace, pod_name } = finding;
+  const { container_id: id, container_name: name, is_sandbox, pod_uid, pod_namespace, pod_name } = finding;
   if (id === null) return null;
-  const name = container_name === '' ? null : container_name;
   return {
-    ...{ id, isSandbox: name === null, name },
+    ...{ id, isSandbox: is_sandbox === true, name },
     ...{ podUid: pod_uid, podNamespace: pod_namespace, podName: pod_name },
   };
 }

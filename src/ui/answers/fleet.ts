@@ -33,7 +33,7 @@ function fleetAnswer({ clusters, read }: Reader): Promise<FleetAnswer> {
     const count = typed(int4, sql`(count(${node.node_id}) FILTER (WHERE ${isThere}))::int4`);
     const counted = await runner.query((db) =>
       db
-        .select({ name: cluster.name, nodes: count, now: typed(timestamptz, databaseNow()) })
+        .select({ name: cluster.name, nodes: count, now: typed(timestamptz, databaseNow) })
         .from(cluster)
         .leftJoin(node, eq(node.cluster_id, cluster.cluster_id))
         .leftJoin(report, eq(report.node_id, node.node_id))

@@ -33,6 +33,7 @@ export async function timelineAnswer(
       ...{ ...named, ...found, from, to },
       sessions: await timelineRows.sessionsOf(runner, shown),
       gaps: await timelineRows.gapsOf(runner, shown),
+      hangs: containers.place(await timelineRows.hangsOf(runner, shown)),
       modes: await timelineRows.modesOf(runner, shown),
       conditions: await timelineRows.conditionsOf(runner, shown),
       relists: await timelineRows.relistsOf(runner, shown),
@@ -56,7 +57,7 @@ async function findNode(
         nodeId: node.node_id,
         firstSeen: node.first_seen,
         lastSeen: node.last_seen,
-        now: typed(timestamptz, databaseNow()),
+        now: typed(timestamptz, databaseNow),
         histBoundsMs: typed(int4Array, sql`store.hist_bounds()`),
       })
       .from(node)

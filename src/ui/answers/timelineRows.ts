@@ -4,11 +4,12 @@
 import { and, between, desc, eq, gte, isNull, lte, max, min, or, type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { typed } from '../../store/expressions.ts';
-import type { Queries, SqlRunner } from '../../store/runner.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import { bool, text, timestamptz } from '../../store/schema/columns.ts';
 import { finding, findingUpdate } from '../../store/schema/tables.ts';
 import * as views from '../../store/schema/views.ts';
 import { nullable } from '../../store/statement.ts';
+import type { Queries } from '../../store/typedQueries.ts';
 import type { RelistSlice, Rows, Time } from '../api.ts';
 import { readConditions, readRelists } from './statements.ts';
 
@@ -48,6 +49,25 @@ export function gapsOf(sql: SqlRunner, shown: Shown) {
       .from(views.gaps)
       .where(and(ofNode(views.gaps, shown), lasted(shown, from_at, to_at)))
       .orderBy(desc(from_at)),
+  );
+}
+
+/** The lists that hung within the period. */
+export function hangsOf(runner: SqlRunner, shown: Shown) {
+  const view = views.listHang;
+  return latestOf(runner, 'from', MAX_ROWS, (db) =>
+    db
+      .select({
+        ...{ from: view.from_at, to: view.to_at, why: view.why },
+        container: {
+          ...{ id: view.container_id, podUid: view.pod_uid, podNamespace: view.pod_namespace },
+          ...{ podName: view.pod_name, name: view.container_name },
+          isSandbox: typed(bool, sql`${view.verdict} = 'pod'`),
+        },
+      })
+      .from(view)
+      .where(and(eq(view.node_id, shown.nodeId), lasted(shown, view.from_at, view.to_at)))
+      .orderBy(desc(view.from_at)),
   );
 }
 
@@ -139,7 +159,7 @@ export function findingsOf(runner: SqlRunner, { nodeId, from, to }: Shown) {
           ...{ id: finding.container_id, podUid: finding.pod_uid },
           ...{ podNamespace: finding.pod_namespace, podName: finding.pod_name },
           name: textOf(finding.container_name),
-          isSandbox: typed(bool, sql`coalesce(${finding.container_name}, '') = ''`),
+          isSandbox: typed(bool, sql`coalesce(${finding.container_name} = '', false)`),
         },
       })
       .from(finding)

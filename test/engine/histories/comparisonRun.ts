@@ -4,6 +4,7 @@
 
 import { Comparison } from '../../../src/agent/compare/comparison.ts';
 import type { Emission } from '../../../src/agent/compare/emitter.ts';
+import type { UnobservableCause } from '../../../src/agent/compare/unobservableReason.ts';
 import type { PlegProfile } from '../../../src/protocol/eventProfile.ts';
 import type { ExactTimes, ListAnswer, ShownStatus } from '../../../src/protocol/observation.ts';
 import { EVENT_TYPES, type KubeletLagMinute, type RecordOf } from '../../../src/protocol/record.ts';
@@ -301,7 +302,7 @@ class HistoryRunner {
     this.#drained = ms;
   }
 
-  #streamGap(from: number, to: number, cause: string): void {
+  #streamGap(from: number, to: number, cause: UnobservableCause): void {
     this.#comparison.streamGap(at(to), cause);
     this.#streamGaps.push({ from: at(from), to: at(to), cause, ...this.#moment() });
   }

@@ -85,7 +85,7 @@ async function failingTest({ edits }: Mutant): Promise<string | null> {
 async function failingOf(root: string, tests: readonly string[]): Promise<string | null> {
   const report = join(root, 'report.json');
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const once = ['run', '--project', 'unit', '--bail=1', '--maxWorkers=1'];
+  const once = ['run', '--project', 'unit*', '--bail=1', '--maxWorkers=1'];
   const args = [vitest, ...once, '--reporter=json', `--outputFile=${report}`, ...tests];
   // The histories of the ordinary run, whatever is set here.
   const env = { ...process.env, PLEGWATCH_HISTORIES: undefined, PLEGWATCH_SEED: undefined };

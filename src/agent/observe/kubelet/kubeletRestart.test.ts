@@ -21,6 +21,16 @@ describe('a restart of the kubelet', () => {
     expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: 'start_time', relists_per_second: null });
   });
 
+  test('a mode that a restart brought is no older than the new run', () => {
+    const { changes } = taking(scrapeAt(10, FALLBACK), scrapeAt(30, { ...EVENTED, start: BORN + 124 }));
+    expect(changes[1]).toMatchObject({ from: 'Fallback', mode: 'Evented', notBefore: 24e6, at: 30e6 });
+  });
+
+  test('where the kubelet does not say when it restarted, the mode changed after the scrape before', () => {
+    const { changes } = taking(scrapeAt(10, FALLBACK), scrapeAt(30, EVENTED));
+    expect(changes[1]).toMatchObject({ mode: 'Evented', notBefore: 10e6 - 20_000, at: 30e6 });
+  });
+
   test('a counter that fell shows a restart too', () => {
     const { changes } = taking(scrapeAt(10, FALLBACK), scrapeAt(20, EVENTED));
     expect(described(changes)[1]).toBe('Fallback Evented KubeletRestarted');

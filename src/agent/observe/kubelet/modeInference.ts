@@ -56,6 +56,12 @@ const FIRST_WITH_COUNTERS = 27;
 const FIRST_WITH_HINTS = 37;
 const LAST_KNOWN = 37;
 
+/** Whether it has given up its event stream, and will not open another one before it restarts. */
+export function hasGivenUp({ eventedPleg, version, connectionErrors = 0 }: KubeletFigures): boolean {
+  const minor = minorOf(version ?? null);
+  return eventedPleg === true && minor !== null && minor <= LAST_KNOWN && connectionErrors >= LAST_ERROR;
+}
+
 export function infer(scrape: ScrapeSummary, history: RunHistory): Inference {
   const minor = minorOf(scrape.version);
   if (scrape.gate === false) return generic('GateDisabled');

@@ -176,7 +176,7 @@ export class ModeTracker {
       ...now,
       reason,
       from,
-      notBefore: before?.started ?? startedAt(summary) ?? summary.started,
+      notBefore: changedAfter(before, summary, restart),
       at: summary.ended,
       proof: {
         v: PROOF_VERSION,
@@ -253,6 +253,14 @@ function startedAt({ processStart, wall, ended }: ScrapeSummary): Mono | null {
   if (processStart === null) return null;
   const age = wall - processStart * 1e6;
   return age < 0 ? null : mono(ended - Math.round(age));
+}
+
+/** A mode that a restart brought is no older than the kubelet that it brought. */
+function changedAfter(before: ScrapeSummary | null, now: ScrapeSummary, restart: Restart): Mono {
+  const started = startedAt(now);
+  if (before === null) return started ?? now.started;
+  const isStartKnown = restart === 'start_time' || restart === 'machine';
+  return isStartKnown && started !== null && started > before.started ? started : before.started;
 }
 
 /** The kubelet's figures for the proof, with the wall-clock time. */

@@ -78,6 +78,15 @@ describe('the scraper', () => {
     expect(lines).toHaveLength(2);
   });
 
+  test('after a failed scrape the kubelet is scraped again long before the period ends', async () => {
+    bed.kubelet.answer = plain('', {}, 503);
+    const { gates, failures, lines } = watching(3_600_000);
+    await until(() => failures.length >= 3);
+    bed.kubelet.answer = plain(metricsText());
+    await until(() => gates.at(-1) === 'off');
+    expect(lines).toHaveLength(2);
+  });
+
   test('a stop ends scraping at once and closes the connection', async () => {
     const { gates, end } = watching(60_000);
     await until(() => gates.length === 1);

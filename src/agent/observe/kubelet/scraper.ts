@@ -1,14 +1,16 @@
 /*
  * The kubelet scraper: scrapes the kubelet's metrics every 10 s with jitter, sooner on request and as soon as its connection is lost.
- * Failures do not end it; they are logged when they start, when their reason changes, and when they end.
+ * Failures do not end it: the next scrape comes after a second, then after twice as long each time, up to the period. They are logged when
+ * they start, when their reason changes, and when they end.
  */
-import { jittered } from '../../../platform/backoff.ts';
+import { Backoff, jittered } from '../../../platform/backoff.ts';
 import { monoNow } from '../../../platform/clock.ts';
 import type { Logger } from '../../../platform/log.ts';
 import { sleep } from '../../../platform/sleep.ts';
 import { between, type Micros, type Mono, millis } from '../../../protocol/units.ts';
 import type { KubeletClient, Scrape } from './client.ts';
 import { FeatureGate, type GateStatus } from './gate.ts';
+import { hasGivenUp } from './modeInference.ts';
 import type { ScrapeFailure } from './scrapeError.ts';
 
 const PERIOD: Micros = millis(10_000);
@@ -21,6 +23,8 @@ export interface KubeletView {
   gate(now: Mono): GateStatus;
   /** How often the kubelet had opened its own event stream at the last good scrape; undefined if not reported. */
   connectionSuccesses(): number | undefined;
+  /** Whether it is known not to open its event stream again until it restarts. */
+  hasGivenUp(now: Mono): boolean;
   /** Requests a scrape before the next one is due. */
   scrapeSoon(): void;
   /** Calls the listener after every scrape, and when the connection is lost. */
@@ -31,6 +35,7 @@ export interface KubeletView {
 export const NO_KUBELET: KubeletView = {
   gate: () => ({ is: 'unknown', why: 'there is no --kubelet-url', before: null }),
   connectionSuccesses: () => undefined,
+  hasGivenUp: () => false,
   scrapeSoon: () => undefined,
   onChange: () => undefined,
 };
@@ -70,6 +75,11 @@ export class KubeletScraper implements KubeletView {
     return this.#gate.figures?.connectionSuccesses;
   }
 
+  hasGivenUp(now: Mono): boolean {
+    const { figures } = this.#gate;
+    return this.gate(now).is === 'on' && figures !== null && hasGivenUp(figures);
+  }
+
   /** As last reported; undefined if it never was. */
   get version(): string | undefined {
     return this.#gate.figures?.version;
@@ -85,6 +95,7 @@ export class KubeletScraper implements KubeletView {
 
   async run(signal: AbortSignal): Promise<void> {
     const { client, period = PERIOD, minPeriod = MIN_PERIOD } = this.#options;
+    const retry = new Backoff({ firstMs: minPeriod / 1000, maxMs: period / 1000 });
     signal.addEventListener('abort', () => this.#wake.abort(), { once: true });
     while (!signal.aborted) {
       const start = monoNow();
@@ -92,7 +103,8 @@ export class KubeletScraper implements KubeletView {
       const scrape = await client.scrape(signal);
       if (signal.aborted) break;
       this.#take(scrape);
-      const next = jittered(period, JITTER);
+      if (scrape.ok) retry.reset();
+      const next = scrape.ok ? jittered(period, JITTER) : millis(retry.next());
       await sleep((minPeriod - between(start, monoNow())) / 1000, signal);
       await sleep((next - between(start, monoNow())) / 1000, this.#wake.signal);
     }

@@ -87,12 +87,13 @@ describe('whether to subscribe', () => {
 
 describe('after a lost stream the kubelet subscribes first', () => {
   test('the kubelet subscribes first if its gate is on, or was when last known', () => {
-    expect(mustWaitForKubelet(true, ON)).toBe(true);
-    expect(mustWaitForKubelet(true, { ...UNKNOWN, before: 'on' })).toBe(true);
-    expect(mustWaitForKubelet(true, { ...UNKNOWN, before: 'off' })).toBe(false);
-    expect(mustWaitForKubelet(true, UNKNOWN)).toBe(false);
-    expect(mustWaitForKubelet(true, OFF)).toBe(false);
-    expect(mustWaitForKubelet(false, ON)).toBe(false);
+    expect(mustWaitForKubelet(true, ON, false)).toBe(true);
+    expect(mustWaitForKubelet(true, { ...UNKNOWN, before: 'on' }, false)).toBe(true);
+    expect(mustWaitForKubelet(true, { ...UNKNOWN, before: 'off' }, false)).toBe(false);
+    expect(mustWaitForKubelet(true, UNKNOWN, false)).toBe(false);
+    expect(mustWaitForKubelet(true, OFF, false)).toBe(false);
+    expect(mustWaitForKubelet(false, ON, false)).toBe(false);
+    expect(mustWaitForKubelet(true, ON, true)).toBe(false);
   });
 
   test('the kubelet has subscribed if its counter rose, or was reset and is not 0', () => {

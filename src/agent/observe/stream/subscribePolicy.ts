@@ -89,9 +89,12 @@ const refuse = (state: SubscribeRefusal['state'], why: string): SubscribeRefusal
 /** How long to wait for the kubelet's subscription after the runtime was down. */
 export const KUBELET_WAIT: Micros = millis(10_000);
 
-/** Whether a lost stream may be opened again only after the kubelet's: the runtime sends its backlog to the first subscriber. */
-export function mustWaitForKubelet(lost: boolean, gate: GateStatus): boolean {
-  return lost && (gate.is === 'on' || (gate.is === 'unknown' && gate.before === 'on'));
+/**
+ * Whether a lost stream may be opened again only after the kubelet's: the runtime sends its backlog to the first subscriber. A kubelet that
+ * has given up its stream takes none.
+ */
+export function mustWaitForKubelet(lost: boolean, gate: GateStatus, kubeletHasGivenUp: boolean): boolean {
+  return lost && !kubeletHasGivenUp && (gate.is === 'on' || (gate.is === 'unknown' && gate.before === 'on'));
 }
 
 /** Whether the kubelet has subscribed since `before`, by its own counter, which a restart resets. */

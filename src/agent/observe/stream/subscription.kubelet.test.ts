@@ -242,7 +242,7 @@ describe('auto', () => {
   });
 
   test('auto: the wait for a kubelet that does not subscribe is bounded', async () => {
-    report({ gate: 1, successes: 5, errors: 5 });
+    report({ gate: 1, successes: 1, errors: 1 });
     const runtime = await runtimeOf('containerd-2.1');
     const log = subscribe(runtime, 'auto', { kubeletWait: millis(1_000) });
     await until(() => runtime.subscribers === 1);
@@ -250,6 +250,33 @@ describe('auto', () => {
     runtime.breakStreams();
     await until(() => log.reasons.includes('waiting for the kubelet to subscribe first'));
     await until(() => log.states.at(-1) === 'Connected' && runtime.subscribers === 1);
+  });
+
+  test('auto: the wait for the kubelet ends when it gives up its stream', async () => {
+    report({ gate: 1, successes: 1 });
+    const runtime = await runtimeOf('containerd-2.1');
+    const log = subscribe(runtime, 'auto', { kubeletWait: millis(3_600_000) });
+    await until(() => runtime.subscribers === 1);
+    await scrapes(3);
+    runtime.breakStreams();
+    await until(() => log.reasons.at(-1) === 'waiting for the kubelet to subscribe first');
+    report({ gate: 1, successes: 1, errors: 4 });
+    await scrapes(5);
+    expect(runtime.subscribers).toBe(0);
+    report({ gate: 1, successes: 1, errors: 5 });
+    await until(() => runtime.subscribers === 1);
+  });
+
+  test('auto: no wait for a kubelet that has given up its stream', async () => {
+    report({ gate: 1, successes: 1, errors: 5 });
+    const runtime = await runtimeOf('containerd-2.1');
+    const log = subscribe(runtime, 'auto', { kubeletWait: millis(3_600_000) });
+    await until(() => runtime.subscribers === 1);
+    await scrapes(3);
+    runtime.breakStreams();
+    await until(() => log.ended.length === 1);
+    await until(() => runtime.subscribers === 1);
+    expect(log.reasons).not.toContain('waiting for the kubelet to subscribe first');
   });
 
   test('auto: no wait for the kubelet if the gate is off', async () => {

@@ -2,8 +2,8 @@
  * The subscription to the runtime's event stream.
  *
  *   refused ◄── policy ── identifying ──► kubelet first ──► opening ──► open ──► ended ──► backoff ──► identifying
- *      │ (retried every 10 min, and        (gate on, after      one reader process per attempt
- *      │  after each scrape of the kubelet)  a lost stream)
+ *      │ (retried every 10 min, and        (gate on, not given up,  one reader process per attempt
+ *      │  after each scrape of the kubelet)  after a lost stream)
  *      └◄──────────────── policy: the kubelet no longer proves that it does not subscribe ───┘
  *
  * Before and after subscribing the reader calls Version on the session's own connection: a runtime that was replaced in between is left
@@ -258,7 +258,7 @@ export class Subscription {
       return;
     }
     this.#decision = decision;
-    if (mustWaitForKubelet(this.#lost !== null, this.#kubelet.gate(monoNow()))) this.#waitForKubelet();
+    if (this.#mustWaitForKubelet()) this.#waitForKubelet();
     else this.#subscribe();
   }
 
@@ -305,10 +305,15 @@ export class Subscription {
     this.#events.state('Interrupted', 'waiting for the kubelet to subscribe first', '');
     this.#kubelet.scrapeSoon();
     this.#kubeletTimer = setInterval(() => {
-      if (kubeletSubscribed(before, this.#kubelet.connectionSuccesses()) || monoNow() >= until)
-        this.#subscribe();
+      const subscribed = kubeletSubscribed(before, this.#kubelet.connectionSuccesses());
+      if (subscribed || !this.#mustWaitForKubelet() || monoNow() >= until) this.#subscribe();
       else this.#kubelet.scrapeSoon();
     }, KUBELET_POLL_MS);
+  }
+
+  #mustWaitForKubelet(): boolean {
+    const now = monoNow();
+    return mustWaitForKubelet(this.#lost !== null, this.#kubelet.gate(now), this.#kubelet.hasGivenUp(now));
   }
 
   #subscribe(): void {

@@ -7,6 +7,7 @@ SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
        coalesce(x.agent_version, '') AS agent_version, coalesce(x.runtime_name, '') AS runtime_name,
        coalesce(x.runtime_version, '') AS runtime_version, coalesce(x.kubelet_version, '') AS kubelet_version,
        CASE WHEN s.node_id IS NOT NULL THEN to_jsonb(s) END AS state,
+       hang.list_hang,
        coalesce(m.expected, 0) AS expected, coalesce(m.matched, 0) AS matched, coalesce(m.unobservable, 0) AS unobservable,
        coalesce(m.covered_us, 0) AS covered_us,
        greatest(w.day_ago, least(n.first_seen, m.since)) AS observed_from, m.until AS observed_to,
@@ -39,6 +40,21 @@ LEFT JOIN LATERAL (
   SELECT e.epoch, e.complete_through FROM store.epoch e
   WHERE e.node_id = n.node_id AND e.incarnation = n.incarnation ORDER BY e.last_stored_at DESC LIMIT 1
 ) e ON true
+LEFT JOIN LATERAL (
+  -- As store.list_hang, of the last minute only: while a list hangs, every minute says so.
+  SELECT jsonb_build_object('list_call', m.hang_call, 'from_at', m.hang_from, 'verdict', m.hang_verdict,
+                            'why', store.list_hang_why(m.hang_call, m.hang_verdict), 'pod_namespace', o.pod_namespace, 'pod_name', o.pod_name,
+                            'container_name', nullif(o.container_name, ''), 'container_id', o.container_id) AS list_hang
+  FROM (
+    SELECT m.* FROM store.relist_minute m
+    JOIN store.context mx ON mx.context_id = m.context_id AND mx.epoch = e.epoch
+    WHERE m.node_id = n.node_id AND m.minute > w.now - interval '15 minutes' AND m.day >= ((w.now - interval '15 minutes') AT TIME ZONE 'UTC')::date
+    ORDER BY m.ended_at DESC LIMIT 1
+  ) m
+  LEFT JOIN store.container o ON o.node_id = m.node_id AND o.container_key = m.slow_status_key AND o.day = m.day
+                             AND m.hang_verdict IN ('container', 'pod')
+  WHERE m.hang_from IS NOT NULL AND m.hang_to IS NULL
+) hang ON true
 LEFT JOIN LATERAL (
   SELECT max(e.kubelet_seen_to) AS kubelet_seen_to FROM store.epoch e
   WHERE e.node_id = n.node_id AND coalesce(e.last_seen >= n.replaced_at, true)
@@ -85,7 +101,7 @@ LEFT JOIN LATERAL (
   SELECT jsonb_agg(to_jsonb(latest) ORDER BY latest.detected_at DESC, latest.finding_id) AS missed_events
   FROM (
     SELECT f.finding_id, coalesce(f.occurred_at, f.window_to, f.detected_at) AS at, f.detected_at, f.event_type, f.cause,
-           f.pod_namespace, f.pod_name, f.container_name,
+           f.pod_namespace, f.pod_name, nullif(f.container_name, '') AS container_name,
            (SELECT min(u.value_ms) FROM store.finding_update u
             WHERE u.node_id = n.node_id AND u.finding_id = f.finding_id AND u.what = 'lag_min') AS lag_ms
     FROM store.finding f

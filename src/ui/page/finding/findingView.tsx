@@ -48,6 +48,12 @@ function Report({ finding }: { readonly finding: FindingAnswer }) {
         <a href={timeline}>See it on the timeline of {visible(node)}</a>
       </p>
       <Facts finding={finding} />
+      {finding.saysOfKubelet !== '' && (
+        <section>
+          <h2>What it says of the kubelet</h2>
+          <p>{finding.saysOfKubelet}</p>
+        </section>
+      )}
       <section class="lag">
         <h2>How far the pod’s published status was behind</h2>
         <p class={finding.lagAnomalous === true ? 'is-bad' : undefined}>{visible(finding.statusLag)}</p>

@@ -53,7 +53,7 @@ export function ProofStrip({ finding }: { readonly finding: FindingAnswer }) {
           <path class={`hole-figure${state}`} d={figurePath(eventType, at, MIDDLE, 8)} />
           <text class={`hole-name${state}`} x={(left + right) / 2} y={TOP - 12} text-anchor="middle">
             {isMissed
-              ? `${event} due within ${duration(length)}, ${resolvedAt === null ? 'never received' : 'received late'}`
+              ? `${event} due within ${duration(length)}, ${resolvedAt === null ? 'not received' : 'resolved later'}`
               : `${event} within ${duration(length)}`}
           </text>
           <text class="tick" x={left} y={FIRST} text-anchor={isNarrow ? 'start' : 'middle'}>
@@ -75,6 +75,6 @@ function inWords({ eventType, kind, resolvedAt }: FindingAnswer, start: number, 
       ? ''
       : resolvedAt === null
         ? ', and no such event was received'
-        : ', and the event came later';
+        : ', and that was resolved later';
   return `${event} was due between ${clock(start)} and ${clock(end)} UTC${outcome}.`;
 }

@@ -18,7 +18,7 @@ interface Props {
 const PROOFS: Readonly<Record<string, string>> = {
   unannounced_by_list: 'a list showed it',
   sequence: 'a later event showed it',
-  runtime_state_late: 'a list showed it late',
+  runtime_state_late: 'the time in its status',
 };
 const PAGE = 25;
 const AROUND_MS = 60_000;
@@ -80,14 +80,15 @@ function FindingRow({
   const container = finding.container === null ? undefined : answer.containers[finding.container];
   const place = { view: 'finding', id, cluster: answer.cluster, node: answer.node } as const;
   const isMissed = kind === 'missed' && resolvedAt === null;
+  const isResolved = kind === 'missed' && resolvedAt !== null;
   return (
     <tr>
       <td>{moment(msOf(at))}</td>
       <th scope="row">
         <a href={fragmentOf(place)} class={isMissed ? 'is-bad' : undefined}>
-          {visible([kind, eventType].filter(Boolean).join(' '))}
+          {visible([isResolved ? 'overdue' : kind, eventType].filter(Boolean).join(' '))}
         </a>
-        {kind === 'missed' && resolvedAt !== null && <span class="soft"> came later</span>}
+        {isResolved && <span class="soft"> resolved</span>}
       </th>
       <td>
         {container === undefined ? (
@@ -124,7 +125,7 @@ function around({ at, from, to }: TimelineFinding): Range {
   };
 }
 
-/** Misses that stand, then those that came later, then all others. */
+/** Misses that stand, then resolved ones, then all others. */
 const rank = ({ kind, resolvedAt }: TimelineFinding): number =>
   kind !== 'missed' ? 2 : resolvedAt === null ? 0 : 1;
 

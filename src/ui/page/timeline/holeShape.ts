@@ -93,7 +93,8 @@ function groupOf(
   const x = Math.min(...shapes.map((shape) => shape.x));
   const end = Math.max(...shapes.map((shape) => shape.x + shape.width));
   const type = holes.length === 1 ? holes[0]?.finding.eventType : undefined;
-  const text = holes.length === 1 ? `${visible(type ?? 'event')} missed` : `${holes.length} missed`;
+  const state = holes.every(({ resolvedAt }) => resolvedAt !== null) ? 'overdue' : 'missed';
+  const text = `${holes.length === 1 ? visible(type ?? 'event') : holes.length} ${state}`;
   const width = text.length * CHARACTER;
   const place = labelPlace({ x, width: end - x }, marks, width, edge);
   const left = place.anchor === 'start' ? place.x : place.x - width;

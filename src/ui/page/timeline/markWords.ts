@@ -12,8 +12,8 @@ export function missInWords({ eventType, from, to, resolvedAt, cause }: Timeline
       ? ''
       : `, due between ${moment(msOf(from))} and ${clock(msOf(to)).slice(0, 8)} UTC`;
   const later =
-    resolvedAt === null ? 'and never received' : `and received only at ${moment(msOf(resolvedAt))}`;
-  return `Missed ${visible(eventType ?? 'event')}${window}, ${later}${cause === null ? '' : ` (${visible(cause)})`}`;
+    resolvedAt === null ? 'and not received' : `and resolved only at ${moment(msOf(resolvedAt))} UTC`;
+  return `${resolvedAt === null ? 'Missed' : 'Overdue'} ${visible(eventType ?? 'event')}${window}, ${later}${cause === null ? '' : ` (${visible(cause)})`}`;
 }
 
 export const eventInWords = ({ at, type, replayed, exit }: EventMark): string =>

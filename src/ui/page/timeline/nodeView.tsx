@@ -12,6 +12,7 @@ import { Trail } from '../parts/trail.tsx';
 import type { NodePlace, ViewProps } from '../place.ts';
 import { ago, moment, msOf, visible } from '../text.ts';
 import { FindingTable } from './findingTable.tsx';
+import { HangTable } from './hangTable.tsx';
 import { PeriodBar } from './periodBar.tsx';
 import { TimelineChart } from './timelineChart.tsx';
 
@@ -40,6 +41,7 @@ export function NodeView({ place, go }: ViewProps<NodePlace>) {
           <PeriodBar place={place} go={go} range={range} onRange={setRange} />
           {answer.empty !== null && <EmptyNotice why={answer.empty} />}
           <TimelineChart answer={answer} range={range} only={place.only} onRange={setRange} />
+          <HangTable answer={answer} range={range} />
           <FindingTable answer={answer} range={range} onRange={setRange} />
         </>
       )}

@@ -1,0 +1,102 @@
+/*
+ * The statuses that were asked for while one list hung: the evidence of the verdict on it.
+ */
+import type { Relist } from '../../protocol/observation.ts';
+import type { ListHang as HangRecord, HangVerdict } from '../../protocol/record.ts';
+import { between, type Micros, type Mono, millis, since } from '../../protocol/units.ts';
+import { conclude, type Unanswered } from './hangVerdict.ts';
+import type { ListHang } from './listHangs.ts';
+import type { StatusCall } from './statusCall.ts';
+
+/** A status that hung with a list is answered together with it. One that was answered longer ago does not hold the list up. */
+const GRACE: Micros = millis(2_000);
+
+interface Suspect extends Unanswered {
+  readonly call: StatusCall;
+}
+
+export interface HangConclusion {
+  readonly verdict: HangVerdict;
+  readonly named: StatusCall | null;
+  readonly unanswered: number;
+}
+
+export class HangStatuses {
+  readonly hang: ListHang;
+  readonly #readClock: () => Mono;
+  readonly #listed: { readonly sandboxes: number; readonly containers: number };
+  readonly #left: Set<string>;
+  readonly #timedOut: StatusCall[];
+  #asked: number;
+  #quick = 0;
+  #reported: HangVerdict | null = null;
+
+  /** `last`: what was listed before the hang. `unanswered`: calls that are under way already. */
+  constructor(hang: ListHang, last: Relist | null, unanswered: readonly StatusCall[], readClock: () => Mono) {
+    this.hang = hang;
+    this.#readClock = readClock;
+    const { sandboxes, containers } = last ?? {};
+    this.#left = new Set([...(sandboxes?.items.keys() ?? []), ...(containers?.items.keys() ?? [])]);
+    this.#listed = { sandboxes: sandboxes?.items.size ?? 0, containers: containers?.items.size ?? 0 };
+    this.#timedOut = [...unanswered];
+    this.#asked = unanswered.length;
+    for (const call of unanswered) {
+      this.#left.delete(call.object.id);
+      call.forgetOthers();
+    }
+  }
+
+  /** A status was answered or given up. What happens after the hang says nothing about it. */
+  timed(call: StatusCall): void {
+    if (this.hang.to !== null) return;
+    this.#left.delete(call.object.id);
+    this.#asked += 1;
+    if (!call.isSlow) this.#quick += 1;
+    if (call.timedOut) this.#timedOut.push(call);
+  }
+
+  conclude(): HangConclusion {
+    const at = this.hang.to ?? this.#readClock();
+    const unanswered = this.#timedOut
+      .filter(({ endedAt }) => endedAt === null || between(endedAt, at) < GRACE)
+      .map((call) => this.#suspect(call));
+    const { verdict, named } = conclude<Suspect>({
+      call: this.hang.call,
+      listed: this.#listed.sandboxes + this.#listed.containers,
+      asked: this.#asked,
+      quick: this.#quick,
+      unanswered,
+      left: this.#left.size,
+    });
+    return { verdict, named: named?.call ?? null, unanswered: unanswered.length };
+  }
+
+  /** Whether the first verdict is in no minute yet, or the end of a hang that a minute says lasts. */
+  get hasNews(): boolean {
+    if (this.hang.to !== null) return this.#reported !== null;
+    return (this.#reported ?? 'unknown') === 'unknown' && this.conclude().verdict !== 'unknown';
+  }
+
+  report({ verdict, unanswered }: HangConclusion, epochStart: Mono): HangRecord {
+    const { call, from, to, waited } = this.hang;
+    this.#reported = verdict;
+    return {
+      call,
+      from: since(epochStart, from),
+      to: to === null ? null : since(epochStart, to),
+      waited: Math.round(waited),
+      verdict,
+      listed: this.#listed.sandboxes + this.#listed.containers,
+      asked: this.#asked,
+      quick: this.#quick,
+      unanswered,
+    };
+  }
+
+  #suspect(call: StatusCall): Suspect {
+    const { isSandbox } = call.object;
+    const { othersSince, alikeSince } = call;
+    const isOnly = (isSandbox ? this.#listed.sandboxes : this.#listed.containers) === 1;
+    return { call, isSandbox, othersSince, alikeSince, isOnly };
+  }
+}

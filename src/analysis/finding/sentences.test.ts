@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import type { FindingRow } from './finding.ts';
+import { containerNameOf, kubeletOf, meaningOf, provenBy, timesOf, titleOf } from './sentences.ts';
+import { findingText } from './text.ts';
+
+const finding = (more: Partial<FindingRow> = {}): FindingRow => ({
+  ...{
+    cluster: 'prod',
+    node: 'node-a',
+    finding_id: '0b9c1f0e-2f6e-4d43-9d3c-2f2f6a7f3c11',
+    epoch: '',
+    seq: 1,
+  },
+  ...{ kind: 'missed', event_type: 'STOPPED', cause: 'unannounced_by_list', mode: 'Evented' },
+  ...{ container_id: 'ab12', is_sandbox: false, container_name: 'app' },
+  ...{ pod_uid: null, pod_namespace: 'shop', pod_name: 'cart' },
+  ...{ window_from: '2026-11-20T10:00:00.000000Z', window_to: '2026-11-20T10:00:05.000000Z' },
+  ...{ occurred_at: '2026-11-20T10:00:01.000000Z', detected_at: '2026-11-20T10:00:35.000000Z' },
+  ...{ resolved_at: null, lateness_ms: null, delivery_ms: null },
+  ...{ lag_min_ms: null, lag_max_ms: null, lag_anomalous: null, lag_reason: null },
+  ...{ runtime_name: 'containerd', runtime_version: '2.1.9', kubelet_version: 'v1.36.2', proof: {} },
+  ...more,
+});
+
+test('a miss is of the subscription of plegwatch, and does not say that the runtime did not send the event', () => {
+  expect(titleOf(finding())).toBe('missed STOPPED');
+  expect(meaningOf(finding())).toMatch(/was not delivered to the subscription of plegwatch/);
+});
+
+test('a resolved miss is neither called missed nor said not to have been delivered', () => {
+  const resolved = finding({ resolved_at: '2026-11-20T10:01:00.000000Z' });
+  expect(titleOf(resolved)).toBe('overdue STOPPED, resolved');
+  const text = findingText({ finding: resolved, evidence: [] });
+  expect(text).toContain(
+    'the event was received since, or what it announces turned out not to have happened',
+  );
+  expect(text).not.toMatch(/missed|did not send|was not delivered/);
+  expect(kubeletOf(resolved)).toBe('');
+});
+
+test.each([
+  ['containerd', '2.1.9', /a queue for each subscriber, so this does not show whether the kubelet received/],
+  ['cri-o', '1.33.1', /one queue to all subscribers.*reached nobody, the kubelet neither/],
+  ['containerd', '1.7.24', /gives each event to one subscriber only/],
+  ['cri-o', '1.27.0', /gives each event to one subscriber only/],
+  ['iSulad', '2.1.6', /a queue for each subscriber/],
+  ['another', '1.0.0', /says nothing of the kubelet/],
+])('a miss says of the kubelet what the subscribers of %s %s have in common', (name, version, says) => {
+  expect(kubeletOf(finding({ runtime_name: name, runtime_version: version }))).toMatch(says);
+});
+
+test.each(['Generic', 'Fallback', 'HintDisabled'])('a kubelet in the mode %s receives no events', (mode) => {
+  expect(kubeletOf(finding({ mode }))).toContain(`in the mode ${mode}: it subscribes to no events`);
+});
+
+test('only a miss says anything of the kubelet', () => {
+  expect(kubeletOf(finding({ kind: 'late' }))).toBe('');
+});
+
+test('a late event says when it was built and received, and whose delay it is', () => {
+  const late = { kind: 'late', lateness_ms: 2_500, window_from: null, window_to: null } as const;
+  const built = timesOf(finding({ ...late, cause: 'built_late', delivery_ms: 20 }));
+  expect(built).toContain(
+    'The runtime built the event 2480 ms later, at 2026-11-20T10:00:03.480Z; it was received 20 ms after that, at 2026-11-20T10:00:03.500Z.',
+  );
+  expect(built).toContain('the runtime built the event late');
+  const delivered = timesOf(finding({ ...late, cause: 'delivered_late', delivery_ms: 2_400 }));
+  expect(delivered).toContain('built the event 100 ms later, at 2026-11-20T10:00:01.100Z');
+  expect(delivered).toContain('the runtime, or another subscriber that does not read, held the event back');
+  // Nobody knows when it happened.
+  const unknown = timesOf(finding({ ...late, occurred_at: null, lateness_ms: null, delivery_ms: 31_000 }));
+  expect(unknown).toContain('received 31.0 s after the runtime had built it');
+});
+
+test('what is about a container without a known name is not called a sandbox', () => {
+  expect(containerNameOf(finding())).toBe('app');
+  expect(containerNameOf(finding({ container_name: null, is_sandbox: true }))).toBe('(sandbox)');
+  expect(containerNameOf(finding({ container_name: null, is_sandbox: null }))).toBe('(name unknown)');
+});
+
+test('a start that failed is not said to be a transition that the runtime never announces', () => {
+  const failed = meaningOf(finding({ kind: 'unannounced', cause: 'failed_start' }));
+  expect(failed).toContain('announces no STOPPED of a start that failed');
+  const never = meaningOf(finding({ kind: 'unannounced', cause: 'never_sent' }));
+  expect(never).toContain('This runtime never announces this transition');
+});
+
+test('a miss that lists showed late is proven by the time in the status', () => {
+  expect(provenBy(finding({ cause: 'runtime_state_late' }))).toMatch(/^The time in the runtime's own status/);
+});

@@ -1,0 +1,166 @@
+/*
+ * What makes ListContainers of a real containerd hang (containerd#9770, #12680). UpdateContainerResources holds the lock of one container's status
+ * until the shim answers, and the shim is frozen; or all of containerd is. No proxy is between these programs.
+ */
+import { expect, test } from 'vitest';
+import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
+import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
+import { connectCri } from '../../devtools/simulator/criClient.ts';
+import { needs } from '../support/needs.ts';
+import { shimOf } from '../support/shims.ts';
+import { freeze, thaw } from '../support/sigstop.ts';
+import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
+import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
+
+const PODS = 20;
+const VERSIONS: readonly ContainerdVersion[] = ['2.1', '2.4'];
+
+for (const version of VERSIONS)
+  needs(...RUNTIME_NEEDS, `containerd-${version}`)(
+    `a list that hangs in a real containerd ${version}`,
+    () => {
+      const bed = new SystemBed({ kube: false });
+      const hangsOf = (node: string) =>
+        bed.system.sql('SELECT * FROM plegwatch.list_hangs WHERE node = $1 ORDER BY from_at', node);
+
+      async function hangWith(node: string, verdict: string) {
+        const [hang] = await waitFor(
+          `the verdict on ${node} is ${verdict}`,
+          async () => {
+            const rows = await hangsOf(node);
+            return rows.at(-1)?.['verdict'] === verdict ? rows : undefined;
+          },
+          WITHIN_MS,
+        );
+        return hang;
+      }
+
+      async function hangHasEnded(node: string) {
+        const rows = await waitFor(
+          `the hang of ${node} has ended`,
+          async () => {
+            const found = await hangsOf(node);
+            return found.every(({ to_at }) => to_at instanceof Date) ? found : undefined;
+          },
+          WITHIN_MS,
+        );
+        const gaps = await bed.system.sql(
+          "SELECT * FROM plegwatch.gaps WHERE node = $1 AND scope = 'list' AND to_at IS NOT NULL",
+          node,
+        );
+        expect(gaps.length).toBeGreaterThan(0);
+        return rows;
+      }
+
+      async function watched(node: string, containerd: LocalContainerd) {
+        const agent = await bed.watch(node, containerd.socket);
+        await waitFor(
+          'the pods were listed',
+          async () => {
+            const rows = await bed.system.sql(
+              'SELECT FROM plegwatch.relist_minutes WHERE node = $1 AND containers > 0',
+              node,
+            );
+            return rows.length > 0;
+          },
+          WITHIN_MS,
+        );
+        return agent;
+      }
+
+      test('waits for the one container whose shim is frozen: it is named, no other is, and its thaw ends the hang', {
+        timeout: 4 * WITHIN_MS,
+      }, async () => {
+        const node = `hung-container-${version}`;
+        const containerd = await bed.containerd({ version });
+        const cri = connectCri(containerd.socket);
+        bed.atEnd(() => cri.close());
+        const pods = bed.pods(containerd);
+        for (let i = 0; i < PODS; i += 1) await pods.runPod({ name: `web-${i}`, namespace: 'shop' });
+        const { sandbox, uid, containers } = await pods.runPod({
+          ...{ name: 'held', namespace: 'shop', containers: [{ name: 'app' }] },
+        });
+        const containerId = containers['app'] ?? '';
+        await watched(node, containerd);
+        const shim = shimOf(sandbox);
+        bed.atEnd(() => thaw(shim));
+        await freeze(shim);
+        const linux = { memoryLimitInBytes: BigInt(256 * 1024 ** 2) };
+        const updated = cri.call('updateContainerResources', { containerId, linux }).then(
+          () => 'updated',
+          (error: unknown) => error,
+        );
+        const hang = await hangWith(node, 'container');
+        expect(hang).toMatchObject({
+          ...{
+            list_call: 'ListContainers',
+            to_at: null,
+            pod_namespace: 'shop',
+            pod_name: 'held',
+            pod_uid: uid,
+          },
+          ...{ container_name: 'app', container_id: containerId, unanswered: 1 },
+        });
+        // What the list does not wait for is answered all the time.
+        const { status } = await cri.call('podSandboxStatus', { podSandboxId: sandbox, verbose: false });
+        expect(status?.id).toBe(sandbox);
+        thaw(shim);
+        const rows = await hangHasEnded(node);
+        expect(rows).toHaveLength(1);
+        expect(rows).toMatchObject([{ verdict: 'container', container_id: containerId }]);
+        const named = await bed.system.sql(
+          'SELECT DISTINCT container_id FROM plegwatch.status_checks WHERE node = $1 AND timed_out',
+          node,
+        );
+        expect(named).toEqual([{ container_id: containerId }]);
+        expect(await updated).toBe('updated');
+      });
+
+      test('ends when the frozen shim is killed, as the runbook says', {
+        timeout: 4 * WITHIN_MS,
+      }, async () => {
+        const node = `killed-shim-${version}`;
+        const containerd = await bed.containerd({ version });
+        const cri = connectCri(containerd.socket);
+        bed.atEnd(() => cri.close());
+        const pods = bed.pods(containerd);
+        await pods.runPod({ name: 'web', namespace: 'shop' });
+        const { sandbox, containers } = await pods.runPod({
+          ...{ name: 'held', namespace: 'shop', containers: [{ name: 'app' }] },
+        });
+        await watched(node, containerd);
+        const shim = shimOf(sandbox);
+        bed.atEnd(() => thaw(shim));
+        await freeze(shim);
+        const linux = { memoryLimitInBytes: BigInt(256 * 1024 ** 2) };
+        const updated = cri
+          .call('updateContainerResources', { containerId: containers['app'] ?? '', linux })
+          .then(
+            () => 'updated',
+            () => 'failed',
+          );
+        expect(await hangWith(node, 'container')).toMatchObject({ container_id: containers['app'] });
+        process.kill(shim, 'SIGKILL');
+        await hangHasEnded(node);
+        expect(await updated).toBe('failed');
+      });
+
+      test('is the runtime if all of containerd is frozen, and no container', {
+        timeout: 4 * WITHIN_MS,
+      }, async () => {
+        const node = `frozen-runtime-${version}`;
+        const containerd = await bed.containerd({ version });
+        const pods = bed.pods(containerd);
+        for (const name of ['web', 'db', 'cart']) await pods.runPod({ name, namespace: 'shop' });
+        await watched(node, containerd);
+        bed.atEnd(() => thaw(containerd.pid));
+        await freeze(containerd.pid);
+        expect(await hangWith(node, 'runtime')).toMatchObject({
+          ...{ pod_name: null, container_id: null, quick: 0, unanswered: 3 },
+        });
+        thaw(containerd.pid);
+        const rows = await hangHasEnded(node);
+        expect(rows.map(({ verdict }) => verdict)).toEqual(['runtime']);
+      });
+    },
+  );
