@@ -555,7 +555,11 @@ needs('helm')('a rendered release', () => {
         hostPath: { path: '/var/lib/k0s/kubelet/pods-api', type: 'DirectoryOrCreate' },
       });
       const [{ env, volumeMounts }] = watching.containers;
-      expect(volumeMounts).toContainEqual({ name: 'pods-api', mountPath: '/host/var/lib/k0s/kubelet/pods-api', readOnly: true });
+      expect(volumeMounts).toContainEqual({
+        name: 'pods-api',
+        mountPath: '/host/var/lib/k0s/kubelet/pods-api',
+        readOnly: true,
+      });
       expect(env).toContainEqual({
         name: 'PLEGWATCH_PODS_API',
         value: 'unix:///host/var/lib/k0s/kubelet/pods-api/pods-api.sock',
