@@ -12,12 +12,16 @@ import {
   LIST_CALLS,
   MODES,
   type Mode,
+  PODS_API_STATES,
+  type PodsApiState,
   RELIST_BOUNDS_MS,
   STREAM_STATES,
   type StreamState,
 } from '../protocol/record.ts';
 import { KUBELET_IDENTITIES, type KubeletIdentity } from './observe/kubelet/identity.ts';
 import { SCRAPE_FAILURES } from './observe/kubelet/scrapeError.ts';
+import { POD_QUERY_RESULTS } from './observe/pods/podQueries.ts';
+import { PODS_STREAM_ENDS } from './observe/pods/podsStream.ts';
 import { RELIST_ERROR_CODES } from './observe/relister.ts';
 import { type KnownHang, TIMED_STATUSES } from './observe/slowStatusSearch.ts';
 import { SESSION_END_CODES } from './observe/stream/subscription.ts';
@@ -121,6 +125,29 @@ export class AgentMetrics extends MetricSet {
   readonly #kubeletMode = this.gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the current one.", [
     'mode',
   ]);
+  readonly #podsApiState = this.gauge(
+    'pods_api_state',
+    "Whether the kubelet's own status of its pods is watched: 1 for the current state, none if that is switched off.",
+    ['state'],
+  );
+  readonly podsApiMessages = this.counter(
+    'pods_api_messages_total',
+    "Messages from the watch of the kubelet's PodsAPI.",
+  );
+  readonly podsApiMalformed = this.counter(
+    'pods_api_malformed_messages_total',
+    "Messages of the kubelet's PodsAPI that could not be decoded.",
+  );
+  readonly podsApiEnds = this.counter(
+    'pods_api_ends_total',
+    "Watches of the kubelet's PodsAPI that ended or could not begin, by reason.",
+    { cause: PODS_STREAM_ENDS },
+  );
+  readonly podQueries = this.counter(
+    'pod_queries_total',
+    'Pods that the kubelet was to be asked for because it had not shown a start or stop in time, by result.',
+    { result: POD_QUERY_RESULTS },
+  );
   readonly spoolBytes = this.gauge('spool_bytes', 'Size of the spool.');
   readonly spoolMaxBytes = this.gauge('spool_max_bytes', 'Size that the spool may have.');
   readonly spoolUnackedBytes = this.gauge(
@@ -164,6 +191,7 @@ export class AgentMetrics extends MetricSet {
     this.setKubeletMode('Unknown');
     this.setKubeletIdentity(null);
     this.setStreamState(null);
+    this.setPodsApiState(null);
     this.setListHang(null);
     for (const gauge of [this.streamConnected, this.pendingEvents, this.trackedContainers]) gauge.set(0);
   }
@@ -181,6 +209,11 @@ export class AgentMetrics extends MetricSet {
 
   setKubeletMode(mode: Mode): void {
     for (const each of MODES) this.#kubeletMode.set({ mode: each }, each === mode ? 1 : 0);
+  }
+
+  /** Null while the kubelet's pods are not to be watched: then every series is 0. */
+  setPodsApiState(state: PodsApiState | null): void {
+    for (const each of PODS_API_STATES) this.#podsApiState.set({ state: each }, each === state ? 1 : 0);
   }
 
   /** Null while no list hangs: then every series is 0. */

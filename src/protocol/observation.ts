@@ -97,7 +97,7 @@ export interface KubeletPod {
   readonly pod: string;
   /** It has a deletionTimestamp. */
   readonly isTerminating: boolean;
-  /** Containers of which the status names no id are left out. A restarted container is listed with its last id too, as terminated. */
+  /** Each id once; statuses without an id are left out. The id before a restart is listed too, as terminated. */
   readonly containers: readonly KubeletContainer[];
 }
 

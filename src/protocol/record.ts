@@ -81,7 +81,7 @@ const GAP_SCOPES = [
 export type GapScope = (typeof GAP_SCOPES)[number];
 
 /** The watch of the kubelet's PodsAPI. `Absent`: this kubelet does not offer it; `Broken`: it did, and is tried again. */
-export const PODS_API_STATES = ['Watching', 'Syncing', 'Absent', 'Broken', 'Off'] as const;
+export const PODS_API_STATES = ['Watching', 'Syncing', 'Absent', 'Broken'] as const;
 export type PodsApiState = (typeof PODS_API_STATES)[number];
 
 export const STREAM_STATES = [

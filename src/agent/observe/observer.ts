@@ -3,7 +3,8 @@
  *
  *   stream monitor ──┐
  *   relist monitor ──┼──► comparison ──► reporter ──► sink
- *   status queries ──┘                      ▲
+ *   status queries ──┤                      ▲
+ *   pods watch ──────┘                      │
  *   kubelet monitor ─────────────────────── ┘   gaps, sessions, minutes, modes and the node's state
  *
  * While relists are slow or hang, our own or the kubelet's, the search for slow statuses adds to the minutes which pod or container holds them up.
@@ -18,7 +19,7 @@ import { profileOf, type RuntimeProfile, type RuntimeVersion } from '../../cri/p
 import { monoNow, readClocks } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
-import { type Mono, millis } from '../../protocol/units.ts';
+import type { Mono } from '../../protocol/units.ts';
 import { Comparison } from '../compare/comparison.ts';
 import type { KubeletCounters } from '../compare/kubeletLag.ts';
 import type { AgentConfig } from '../config.ts';
@@ -30,9 +31,11 @@ import { KubeletMonitor, type ModeStore } from './kubeletMonitor.ts';
 import { MalformedMessages } from './malformedMessageCounts.ts';
 import { PressureMeter, type ReadPressure, readPressure } from './nodePressure.ts';
 import { NodeState } from './nodeState.ts';
+import { PodsWatch } from './pods/podsWatch.ts';
 import { RelistMonitor } from './relistMonitor.ts';
 import { type RecordSink, Reporter } from './reporter.ts';
 import { SlowStatusSearch } from './slowStatusSearch.ts';
+import { maxSilence } from './stalls.ts';
 import { StatusQueries } from './statusQueries.ts';
 import type { StartReader } from './stream/readerProcess.ts';
 import type { PaceStore } from './stream/subscribePolicy.ts';
@@ -58,6 +61,8 @@ export interface ObserverOptions {
     | 'missedAfter'
     | 'lateAfter'
     | 'intervalModeConfirmed'
+    | 'podsApi'
+    | 'kubeletLateAfter'
   >;
   readonly client: ObserverCalls;
   readonly runtime: RuntimeVersion;
@@ -84,6 +89,7 @@ export class Observer {
   readonly #malformed: MalformedMessages;
   readonly #stream: StreamMonitor;
   readonly #kubelet: KubeletMonitor | null;
+  readonly #pods: PodsWatch | null;
   readonly #relists: RelistMonitor;
   readonly #statusQueries: StatusQueries;
   readonly #slowStatuses: SlowStatusSearch;
@@ -97,14 +103,7 @@ export class Observer {
     const epochStart = sink.start;
     const profile = profileOf(runtime);
     this.#options = options;
-    const kubeletLateAfter = millis(10_000);
-    this.#comparison = new Comparison({
-      ...config,
-      kubeletLateAfter,
-      epochStart,
-      profile,
-      mintId: randomUUID,
-    });
+    this.#comparison = new Comparison({ ...config, epochStart, profile, mintId: randomUUID });
     this.#nodeState = new NodeState(epochStart);
     this.#reporter = new Reporter({ ...options, comparison: this.#comparison, nodeState: this.#nodeState });
     this.#gaps = new Gaps(epochStart, randomUUID, (record) => this.#reporter.report(record));
@@ -131,6 +130,18 @@ export class Observer {
     };
     const confirmedFor = config.intervalModeConfirmed;
     this.#kubelet = kubelet === null ? null : new KubeletMonitor({ ...kubelet, ...shared, confirmedFor });
+    this.#pods =
+      config.podsApi === null
+        ? null
+        : new PodsWatch(
+            {
+              ...shared,
+              socket: config.podsApi,
+              maxSilence: maxSilence(config.overdueAfter),
+              kubeletAnswered: () => lastAnswer(kubelet),
+            },
+            monoNow(),
+          );
     this.#stream = new StreamMonitor(
       {
         ...shared,
@@ -206,6 +217,7 @@ export class Observer {
     this.#abort.abort();
     this.#statusQueries.stop();
     this.#slowStatuses.stop();
+    this.#pods?.stop();
     await this.#stream.stop();
     await this.#relisting;
     const now = monoNow();
@@ -232,6 +244,7 @@ export class Observer {
     this.#comparison.tick(now, wall);
     this.#stream.updateState(now);
     this.#kubelet?.tick(now);
+    this.#pods?.tick(now);
     this.#searchSlowStatuses();
     if (this.#relists.minuteHasPassed(now) || this.#slowStatuses.hasNews) this.#endMinute(now);
     this.#reportChanges();
@@ -254,7 +267,9 @@ export class Observer {
   }
 
   #reportChanges(): void {
-    for (const query of this.#reporter.reportChanges()) this.#statusQueries.ask(query);
+    const { queries, podQueries } = this.#reporter.reportChanges();
+    for (const query of queries) this.#statusQueries.ask(query);
+    for (const podUid of podQueries) this.#pods?.ask(podUid);
   }
 
   #relisted(recovered: boolean): void {
@@ -293,4 +308,10 @@ export class Observer {
     this.#identified(runtime, profileOf(runtime));
     this.#stream.runtimeReplaced();
   }
+}
+
+/** When the last scrape began, if the kubelet answered it. */
+function lastAnswer(kubelet: KubeletSource | null): Mono | null {
+  const last = kubelet?.scraper.last ?? null;
+  return last?.ok === true ? last.started : null;
 }

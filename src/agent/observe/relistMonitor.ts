@@ -113,10 +113,12 @@ export class RelistMonitor {
     const { comparison, epochStart, kubelet, reporter, slowStatuses } = this.#options;
     const pressure = this.#options.pressure.takeMinute(now);
     const ofKubelet = kubelet?.takeMinute();
+    const kubeletLag = comparison.takeKubeletLag();
     const { statuses, slowest } = slowStatuses.takeMinute(epochStart);
     const others = {
       ...(ofKubelet === undefined ? {} : { kubelet: ofKubelet }),
       ...(statuses === null ? {} : { statuses }),
+      ...(kubeletLag === null ? {} : { kubeletLag }),
       ...(pressure === undefined ? {} : { pressure }),
     };
     const clocks = { now, wall: wallNow() };
