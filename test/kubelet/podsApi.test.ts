@@ -9,7 +9,12 @@ import type { LocalContainerd } from '../../devtools/localServices/containerd.ts
 import type { LocalKubelet } from '../../devtools/localServices/kubelet.ts';
 import { connectCri } from '../../devtools/simulator/criClient.ts';
 import type { CriProxy } from '../../devtools/simulator/proxy.ts';
-import { type EvidenceRecord, parseRecord, type RecordOf, type RecordType } from '../../src/protocol/record.ts';
+import {
+  type EvidenceRecord,
+  parseRecord,
+  type RecordOf,
+  type RecordType,
+} from '../../src/protocol/record.ts';
 import { needs } from '../support/needs.ts';
 import { PodsWitness } from '../support/podsWitness.ts';
 import { freeze, thaw } from '../support/sigstop.ts';
@@ -43,7 +48,11 @@ interface World {
   readonly auditFile: string;
 }
 
-needs(...KUBELET_NEEDS, 'kubelet-1.37', 'containerd-2.1')("the status of a kubelet's pods", () => {
+needs(
+  ...KUBELET_NEEDS,
+  'kubelet-1.37',
+  'containerd-2.1',
+)("the status of a kubelet's pods", () => {
   beforeAll(async () => {
     // No controller creates one here, and no pod is admitted without it.
     await bed.system.kubectl('create', 'serviceaccount', 'default');
@@ -52,36 +61,44 @@ needs(...KUBELET_NEEDS, 'kubelet-1.37', 'containerd-2.1')("the status of a kubel
   test.each([
     ['off', false],
     ['on', true],
-  ])('shows each start and stop, which are counted, and one whose event the kubelet lost after its next relist (Evented PLEG %s)', {
-    timeout: TIMEOUT_MS,
-  }, async (gate, eventedPleg) => {
-    const world = await watched(`shows-${gate}`, { eventedPleg, kubeletLateAfter: '2m' });
-    const witness = witnessOf(world);
-    const ids = await coveredIds(world);
-    hidden.add(ids[0] ?? '');
-    for (const id of ids) await kill(world, id);
-    const restarted = await runningIds(world, ids);
-    await waitFor('the test has seen all', () => ids.every((id) => witness.stopped.has(id)), WITHIN_MS);
-    await waitFor('the test has seen the restarts', () => restarted.every((id) => witness.started.has(id)), WITHIN_MS);
-    const kept = world.proxy.dropped.map(({ event }) => event.containerId);
-    expect(kept).toEqual(eventedPleg ? [ids[0]] : []);
-    // What came while a busy machine held the agent up is not counted.
-    const stalls = () => recordsOf(world, 'gap').filter(({ cause }) => cause === 'agent_stalled').length;
-    const counted = await waitFor(
-      'the lag is counted',
-      () => {
-        const lags = recordsOf(world, 'relist_minute').flatMap(({ kubeletLag }) => kubeletLag ?? []);
-        const stops = sum(lags.flatMap((lag) => lag.stops));
-        const starts = sum(lags.flatMap((lag) => lag.starts));
-        return stops + starts >= 2 * ids.length || stalls() > 0 ? { stops, starts } : undefined;
-      },
-      WITHIN_MS,
-    );
-    // The first starts may have come before the watch.
-    if (stalls() === 0) expect(counted).toMatchObject({ stops: ids.length });
-    expect(counted.starts).toBeLessThanOrEqual(2 * ids.length);
-    expect(lateOf(world)).toEqual([]);
-  });
+  ])(
+    'shows each start and stop, which are counted, and one whose event the kubelet lost after its next relist (Evented PLEG %s)',
+    {
+      timeout: TIMEOUT_MS,
+    },
+    async (gate, eventedPleg) => {
+      const world = await watched(`shows-${gate}`, { eventedPleg, kubeletLateAfter: '2m' });
+      const witness = witnessOf(world);
+      const ids = await coveredIds(world);
+      hidden.add(ids[0] ?? '');
+      for (const id of ids) await kill(world, id);
+      const restarted = await runningIds(world, ids);
+      await waitFor('the test has seen all', () => ids.every((id) => witness.stopped.has(id)), WITHIN_MS);
+      await waitFor(
+        'the test has seen the restarts',
+        () => restarted.every((id) => witness.started.has(id)),
+        WITHIN_MS,
+      );
+      const kept = world.proxy.dropped.map(({ event }) => event.containerId);
+      expect(kept).toEqual(eventedPleg ? [ids[0]] : []);
+      // What came while a busy machine held the agent up is not counted.
+      const stalls = () => recordsOf(world, 'gap').filter(({ cause }) => cause === 'agent_stalled').length;
+      const counted = await waitFor(
+        'the lag is counted',
+        () => {
+          const lags = recordsOf(world, 'relist_minute').flatMap(({ kubeletLag }) => kubeletLag ?? []);
+          const stops = sum(lags.flatMap((lag) => lag.stops));
+          const starts = sum(lags.flatMap((lag) => lag.starts));
+          return stops + starts >= 2 * ids.length || stalls() > 0 ? { stops, starts } : undefined;
+        },
+        WITHIN_MS,
+      );
+      // The first starts may have come before the watch.
+      if (stalls() === 0) expect(counted).toMatchObject({ stops: ids.length });
+      expect(counted.starts).toBeLessThanOrEqual(2 * ids.length);
+      expect(lateOf(world)).toEqual([]);
+    },
+  );
 
   test('is late while the kubelet cannot list, which an answer to GetPod proves, until it shows the stop', {
     timeout: TIMEOUT_MS,
@@ -125,11 +142,16 @@ needs(...KUBELET_NEEDS, 'kubelet-1.37', 'containerd-2.1')("the status of a kubel
     const failed = () => metric(node.agent, 'plegwatch_pod_queries_total{result="failed"}');
     await waitFor('a query fails', async () => ((await failed()) ?? 0) > 0, WITHIN_MS);
     expect(lateOf(world, first)).toEqual([]);
-    expect(recordsOf(world, 'gap').filter(isOfStatus).filter(({ cause }) => cause !== 'agent_stalled')).toEqual([]);
+    expect(
+      recordsOf(world, 'gap')
+        .filter(isOfStatus)
+        .filter(({ cause }) => cause !== 'agent_stalled'),
+    ).toEqual([]);
 
     const killedAt = Date.now();
     await kubelet.kill();
-    const broken = () => recordsOf(world, 'gap').find((gap) => isOfStatus(gap) && gap.cause === 'kubelet_unavailable');
+    const broken = () =>
+      recordsOf(world, 'gap').find((gap) => isOfStatus(gap) && gap.cause === 'kubelet_unavailable');
     const gap = await waitFor('the gap is open', broken, WITHIN_MS);
     expect(gap.to).toBeNull();
     await kill(world, second);
@@ -263,12 +285,14 @@ function recordsOf<T extends RecordType>({ auditFile }: World, type: T): RecordO
   });
 }
 
-const isOf = <T extends RecordType>(record: EvidenceRecord, type: T): record is RecordOf<T> => record.type === type;
+const isOf = <T extends RecordType>(record: EvidenceRecord, type: T): record is RecordOf<T> =>
+  record.type === type;
 
 /** The findings about these containers, or about all. */
 const lateOf = (world: World, ...ids: readonly string[]): RecordOf<'finding'>[] =>
   recordsOf(world, 'finding').filter(
-    ({ kind, containerId }) => kind === 'kubelet_late' && (ids.length === 0 || ids.includes(containerId ?? '')),
+    ({ kind, containerId }) =>
+      kind === 'kubelet_late' && (ids.length === 0 || ids.includes(containerId ?? '')),
   );
 
 const isOfStatus = ({ scope }: RecordOf<'gap'>): boolean => scope === 'kubelet_status';
