@@ -68,7 +68,7 @@ export class Comparison {
     };
     const expectations = new Expectations(parts, options.profile);
     const starvation = new Starvation({ ...parts, expectations }, options.overdueAfter);
-    const kubelet = new KubeletLag(parts, options);
+    const kubelet = new KubeletLag(parts, options.kubeletLateAfter);
     this.#parts = { ...parts, options, expectations, starvation, kubelet };
     this.#relisting = new Relisting(this.#parts);
     this.#events = new Events(this.#parts);

@@ -117,6 +117,22 @@ describe('what is late', () => {
     expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_000_000 }]);
   });
 
+  test('a late start of a container that the status never named is resolved when its pod has ended', () => {
+    const steps = [...started, ...listedAlike(C1_RUNNING, 10, 15), podAnswered(15.3, 'u1', {})];
+    const { records } = runs([...steps, listed(20, C1_RUNNING), podEnded(40, 'u1')]);
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_000_000 }]);
+  });
+
+  test('a start is late from the first list that proves it, whatever later ones show', () => {
+    const lists = [listed(10, C1_EXITED), listed(15, C1_EXITED)];
+    const { findings } = runs([...started, ...lists, podAnswered(15.3, 'u1', { c1: 'waiting' })], {
+      until: 25,
+    });
+    expect(findings.filter(({ kind }) => kind === 'kubelet_late')).toMatchObject([
+      { eventType: 'STARTED', window: { to: 5_020_000 } },
+    ]);
+  });
+
   test('a late stop is resolved when the kubelet shows the container that replaced it', () => {
     const next = [listed(39, { ...C1_EXITED, c1b: 'running' }), podShown(40.1, 'u1', { c1b: 'running' })];
     const { records } = runs([...stopped, stillRunning, ...next]);
@@ -397,6 +413,7 @@ describe('how long it took', () => {
       received(4.2, 'c1', 'CREATED'),
       received(5, 'c1', 'STARTED', { times: at(5) }),
       podShown(5.003, 'u1', { c1: 'running' }),
+      listed(5.5, C1_RUNNING),
     ],
     'a start is not counted if the watch broke meanwhile': [
       ...startedAt5,
@@ -418,6 +435,12 @@ describe('how long it took', () => {
       ...startedAt5,
       podAnswered(15.6, 'u1', { c1: 'running' }),
       podShown(40, 'u1', { c1: 'running' }),
+    ],
+    'what an answer showed long before a message did is not counted': [
+      ...watched,
+      podAnswered(15.6, 'u1', { c1: 'running' }),
+      podShown(40, 'u1', { c1: 'running' }),
+      received(41, 'c1', 'STARTED', { times: at(5) }),
     ],
     'a time from before a step of the clock that no tick had seen is not counted': [
       ...watched,

@@ -22,7 +22,6 @@ import {
   shift,
   since,
 } from '../../protocol/units.ts';
-import type { ComparisonOptions } from './comparisonParts.ts';
 import type { Emitter } from './emitter.ts';
 import { stageFinding } from './findings.ts';
 import { KubeletLagCounts } from './kubeletLagCounts.ts';
@@ -70,11 +69,9 @@ interface KubeletLagParts {
   readonly containers: TrackedContainers;
 }
 
-type KubeletLagOptions = Pick<ComparisonOptions, 'kubeletLateAfter'>;
-
 export class KubeletLag {
   readonly #parts: KubeletLagParts;
-  readonly #options: KubeletLagOptions;
+  readonly #lateAfter: Micros;
   readonly #sights = new KubeletSights();
   readonly #witness: KubeletWitness;
   readonly #counts = new KubeletLagCounts();
@@ -88,9 +85,9 @@ export class KubeletLag {
   #stalled: Mono | null = null;
   #notBrought = 0;
 
-  constructor(parts: KubeletLagParts, options: KubeletLagOptions) {
+  constructor(parts: KubeletLagParts, lateAfter: Micros) {
     this.#parts = parts;
-    this.#options = options;
+    this.#lateAfter = lateAfter;
     this.#witness = new KubeletWitness(this.#sights, parts.containers);
   }
 
@@ -137,8 +134,7 @@ export class KubeletLag {
   #begin(container: TrackedContainer, stage: ShownStage): KubeletWait | null {
     const known = this.#waitFor(container, stage);
     if (known !== undefined || this.#sights.since === null) return known ?? null;
-    const { kubeletLateAfter } = this.#options;
-    const wait = new KubeletWait(container, stage, this.#parts.emitter.now, kubeletLateAfter);
+    const wait = new KubeletWait(container, stage, this.#parts.emitter.now, this.#lateAfter);
     const ofContainer = this.#waits.get(container) ?? new Map<ShownStage, KubeletWait>();
     this.#waits.set(container, ofContainer.set(stage, wait));
     this.#open.add(wait);
@@ -150,9 +146,6 @@ export class KubeletLag {
   showed(sight: KubeletSight): void {
     this.#parts.emitter.reach(sight.at);
     this.#sights.see(sight);
-    if (sight.is !== 'broken') return;
-    // An answer from around the break may be of a kubelet that has just started.
-    for (const wait of this.#open) if (wait.findingId === null) this.#open.delete(wait);
   }
 
   answered(answer: KubeletPodAnswer): void {
@@ -194,7 +187,7 @@ export class KubeletLag {
   }
 
   #deadlineOf({ to }: RuntimeProof): Mono {
-    return shift(to, this.#options.kubeletLateAfter);
+    return shift(to, this.#lateAfter);
   }
 
   #shown({ container: { id, identity }, stage }: KubeletTransition): FirstShown | null {
@@ -282,7 +275,7 @@ export class KubeletLag {
     const judgement = emitter.judgement('kubelet_late', 'not_shown', {
       asked: since(epochStart, asked),
       answered: since(epochStart, at),
-      lateAfter: this.#options.kubeletLateAfter,
+      lateAfter: this.#lateAfter,
       watchSince: since(epochStart, this.#sights.since ?? asked),
       podState,
     });

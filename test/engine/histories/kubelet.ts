@@ -32,7 +32,7 @@ export interface HistoryWatch {
 }
 
 /** A sight, when the agent takes it, and what is sent to it. */
-export interface HistorySight {
+interface HistorySight {
   readonly received: number;
   readonly sight: KubeletSight;
 }

@@ -684,7 +684,6 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'mono(Math.max(notShown.at, this.#stalled ?? notShown.at))',
       'mono(notShown.at)',
     ],
-    'a break of the watch leaves waits open': ['if (wait.findingId === null) this.#open.delete(wait);', ';'],
     'late reports have no limit': [
       'if (!this.#lateLimit.tryTake(emitter.now)) {',
       'if (!this.#lateLimit.tryTake(emitter.now) && wait.isSuppressed) {',
