@@ -99,7 +99,7 @@ COMMENT ON VIEW plegwatch.findings IS 'One row per finding: a conclusion of the 
 COMMENT ON COLUMN plegwatch.findings.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.findings.node IS 'the name of the Node';
 COMMENT ON COLUMN plegwatch.findings.finding_id IS 'the id of the finding, as in the report';
-COMMENT ON COLUMN plegwatch.findings.kind IS 'missed, late, out_of_order, stale, duplicate, spurious, unannounced, short_life, duplicate_container, regression, silent_stream or unobservable';
+COMMENT ON COLUMN plegwatch.findings.kind IS 'missed, late, out_of_order, stale, duplicate, spurious, unannounced, short_life, duplicate_container, regression, silent_stream, kubelet_late or unobservable';
 COMMENT ON COLUMN plegwatch.findings.event_type IS 'CREATED, STARTED, STOPPED or DELETED; null where it is about no event';
 COMMENT ON COLUMN plegwatch.findings.cause IS 'why, in a word';
 COMMENT ON COLUMN plegwatch.findings.container_id IS 'the id of the container or sandbox';

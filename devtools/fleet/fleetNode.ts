@@ -12,6 +12,7 @@ import { openSpool } from '../../src/agent/spool/openSpool.ts';
 import type { Spool } from '../../src/agent/spool/spool.ts';
 import type { Logger } from '../../src/platform/log.ts';
 import { VERSION } from '../../src/platform/version.ts';
+import { millis } from '../../src/protocol/units.ts';
 import { type ChurnOptions, runChurn, startPods } from '../simulator/churn.ts';
 import { machineClock } from '../simulator/clock.ts';
 import type { EventFault } from '../simulator/eventFaults.ts';
@@ -29,7 +30,7 @@ type FleetNodeConfig = Omit<
   | 'spoolFallback'
   | 'httpAddress'
   | 'logLevel'
-  | Extract<keyof AgentConfig, `kubelet${string}` | 'hostIp'>
+  | Extract<keyof AgentConfig, `kubelet${string}` | 'podsApi' | 'hostIp'>
 >;
 
 export interface FleetNodeOptions {
@@ -91,7 +92,13 @@ export class FleetNode {
     this.#shipper = new Shipper({ redis: config, cluster, node, spool, intervals: config, log });
     const { runtimeName: name, runtimeVersion: version } = core.profile;
     this.#observer = new Observer({
-      config: { ...config, criEndpoint: '', subscribe: 'auto' },
+      config: {
+        ...config,
+        criEndpoint: '',
+        subscribe: 'auto',
+        podsApi: null,
+        kubeletLateAfter: millis(10_000),
+      },
       client: new DirectCalls(core),
       runtime: { name, version },
       agentVersion: VERSION,

@@ -24,6 +24,8 @@ const {
   kubeletIdentity: _kubeletIdentity,
   kubeletCaFile: _kubeletCaFile,
   kubeletServerName: _kubeletServerName,
+  kubeletLateAfter: _kubeletLateAfter,
+  podsApi: _podsApi,
   hostIp: _hostIp,
   spoolFallback: _spoolFallback,
   httpAddress: _httpAddress,

@@ -14,6 +14,7 @@ afterEach(async () => {
 const epoch = (some: Partial<ServedEpoch['shipper']> = {}): ServedEpoch => ({
   observer: {
     ...{ pendingEvents: 1, trackedContainers: 1, untrackedContainers: 0, overdueSuppressed: 0 },
+    kubeletCounters: { lateSuppressed: 0, notBrought: 0, unobservedPods: 0 },
     ...{ readerError: null, relistError: null },
   },
   shipper: {

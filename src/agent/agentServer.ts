@@ -25,6 +25,7 @@ export interface ServedEpoch {
     | 'trackedContainers'
     | 'untrackedContainers'
     | 'overdueSuppressed'
+    | 'kubeletCounters'
     | 'readerError'
     | 'relistError'
   >;
@@ -135,6 +136,10 @@ export class AgentServer {
   #mirrorTotals({ observer, shipper, spool }: ServedEpoch): void {
     this.#metrics.untrackedContainers.set(observer.untrackedContainers);
     this.#metrics.overdueSuppressed.set(observer.overdueSuppressed);
+    const { lateSuppressed, notBrought, unobservedPods } = observer.kubeletCounters;
+    this.#metrics.kubeletLateSuppressed.set(lateSuppressed);
+    this.#metrics.podsApiNotBrought.set(notBrought);
+    this.#metrics.podsApiUnobservedPods.set(unobservedPods);
     this.#metrics.spoolDropped.set(spool.dropped);
     this.#metrics.refusedAcks.set(shipper.refusedAcks);
   }

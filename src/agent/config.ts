@@ -33,6 +33,9 @@ const socketPath = (raw: string): string => {
   return path;
 };
 
+/** Null: it is switched off. */
+const podsApiSocket = (raw: string): string | null => (raw === 'off' ? null : socketPath(raw));
+
 const nodeName = (raw: string): string => {
   if (!v.is(NodeName, raw))
     throw new BadValue('must be the name of a Kubernetes node: lower case letters, digits, - and .');
@@ -140,6 +143,18 @@ export const AGENT_SETTINGS = {
     'name',
     "name or address that the kubelet's certificate is for; without it the host of the URL or the name of the node",
     hostName,
+  ),
+  podsApi: withDefault(
+    'endpoint',
+    'unix:///var/lib/kubelet/pods-api/pods-api.sock',
+    "socket of the kubelet's PodsAPI (from Kubernetes 1.37 on), where it may be missing; or off",
+    podsApiSocket,
+  ),
+  kubeletLateAfter: withDefault(
+    'duration',
+    '10s',
+    'a kubelet whose own status does not show a start or stop this long after it was proven is late',
+    duration(2_000, 600_000),
   ),
   hostIp: optional(
     'addresses',

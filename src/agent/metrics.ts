@@ -12,12 +12,16 @@ import {
   LIST_CALLS,
   MODES,
   type Mode,
+  PODS_API_STATES,
+  type PodsApiState,
   RELIST_BOUNDS_MS,
   STREAM_STATES,
   type StreamState,
 } from '../protocol/record.ts';
 import { KUBELET_IDENTITIES, type KubeletIdentity } from './observe/kubelet/identity.ts';
 import { SCRAPE_FAILURES } from './observe/kubelet/scrapeError.ts';
+import { PODS_STREAM_ENDS } from './observe/pods/podsStream.ts';
+import { POD_QUERY_RESULTS } from './observe/pods/podsWatch.ts';
 import { RELIST_ERROR_CODES } from './observe/relister.ts';
 import { type KnownHang, TIMED_STATUSES } from './observe/slowStatusSearch.ts';
 import { SESSION_END_CODES } from './observe/stream/subscription.ts';
@@ -92,6 +96,18 @@ export class AgentMetrics extends MetricSet {
     'overdue_suppressed_total',
     'Overdue starts and stops that were not reported because of the rate limit.',
   );
+  readonly kubeletLateSuppressed = this.#mirroredCounter(
+    'kubelet_late_suppressed_total',
+    "Starts and stops that the kubelet's own status showed late, and that were not reported because of the rate limit.",
+  );
+  readonly podsApiNotBrought = this.#mirroredCounter(
+    'pods_api_not_brought_total',
+    "Starts and stops in the kubelet's own status that the watch of its PodsAPI did not report.",
+  );
+  readonly podsApiUnobservedPods = this.#mirroredCounter(
+    'pods_api_unobserved_pods_total',
+    "Reports of the kubelet's PodsAPI on a pod that was left out because of the limits.",
+  );
   readonly kubeletErrors = this.counter(
     'kubelet_scrape_errors_total',
     "Failed scrapes of the kubelet's metrics, by reason.",
@@ -105,6 +121,29 @@ export class AgentMetrics extends MetricSet {
   readonly #kubeletMode = this.gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the current one.", [
     'mode',
   ]);
+  readonly #podsApiState = this.gauge(
+    'pods_api_state',
+    "Whether the kubelet's own status of its pods is watched: 1 for the current state, none if that is switched off.",
+    ['state'],
+  );
+  readonly podsApiMessages = this.counter(
+    'pods_api_messages_total',
+    "Messages from the watch of the kubelet's PodsAPI.",
+  );
+  readonly podsApiMalformed = this.counter(
+    'pods_api_malformed_messages_total',
+    "Messages of the kubelet's PodsAPI that could not be decoded.",
+  );
+  readonly podsApiEnds = this.counter(
+    'pods_api_ends_total',
+    "Watches of the kubelet's PodsAPI that ended or could not begin, by reason.",
+    { cause: PODS_STREAM_ENDS },
+  );
+  readonly podQueries = this.counter(
+    'pod_queries_total',
+    'Pods that the kubelet was to be asked for because it had not shown a start or stop in time, by result.',
+    { result: POD_QUERY_RESULTS },
+  );
   readonly spoolBytes = this.gauge('spool_bytes', 'Size of the spool.');
   readonly spoolMaxBytes = this.gauge('spool_max_bytes', 'Size that the spool may have.');
   readonly spoolUnackedBytes = this.gauge(
@@ -148,6 +187,7 @@ export class AgentMetrics extends MetricSet {
     this.setKubeletIdentity(null);
     this.setStreamState(null);
     this.setListHang(null);
+    this.setPodsApiState(null);
     for (const gauge of [this.streamConnected, this.pendingEvents, this.trackedContainers]) gauge.set(0);
   }
 
@@ -175,6 +215,11 @@ export class AgentMetrics extends MetricSet {
         const isThis = hang?.call === call && hang.verdict === verdict;
         this.#listHang.set({ call, verdict }, isThis ? hang.waited / 1e6 : 0);
       }
+  }
+
+  /** Null while the kubelet's pods are not to be watched: then every series is 0. */
+  setPodsApiState(state: PodsApiState | null): void {
+    for (const each of PODS_API_STATES) this.#podsApiState.set({ state: each }, each === state ? 1 : 0);
   }
 
   /** Null before the subscription has any state: then every series is 0. */

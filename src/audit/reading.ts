@@ -30,6 +30,9 @@ export const TICK = millis(1_000);
  */
 export const MAX_BEHIND = millis(5_000);
 
+/** No record says what the kubelet's own status showed. */
+const NOT_WATCHED = millis(0);
+
 const STATUSES: readonly Omit<Assumptions, 'drainedBehind'>[] = [
   { times: 'proofs', others: true },
   { times: 'proofs', others: false },
@@ -76,7 +79,13 @@ export class Reading {
       this.#minted += 1;
       return `00000000-0000-4000-8000-${String(this.#minted).padStart(12, '0')}`;
     };
-    this.#comparison = new Comparison({ ...settings, epochStart: mono(0), profile, mintId });
+    this.#comparison = new Comparison({
+      ...settings,
+      kubeletLateAfter: NOT_WATCHED,
+      epochStart: mono(0),
+      profile,
+      mintId,
+    });
     this.#comparison.unsubscribed('down');
   }
 

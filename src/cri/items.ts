@@ -32,7 +32,8 @@ export const CONTAINER_LABELS = 8;
 const name = (text: string | undefined): string => cleanText(text ?? '', MAX_NAME_LENGTH);
 
 /** Ids are compared, so one that would have to be cleaned is not used at all. */
-const usableId = (id: string): boolean => id !== '' && id.length <= MAX_ID_LENGTH && !id.includes('\0');
+export const usableId = (id: string): boolean =>
+  id !== '' && id.length <= MAX_ID_LENGTH && !id.includes('\0');
 
 /** Decodes a PodSandbox; null if it has no usable id. Throws MalformedMessage. */
 export function readSandbox(bytes: Uint8Array): ListedItem | null {

@@ -58,7 +58,7 @@ export class ListCall {
     this.#runtime = { transport: 'plain', mayStream: streamingLists };
   }
 
-  /** Requests the list; the signal cancels it. Throws CriError, MalformedAnswer and EndlessAnswer. */
+  /** Requests the list; the signal cancels it. Throws CriError, MalformedMessage and EndlessAnswer. */
   async ask(signal: AbortSignal): Promise<MeasuredListAnswer> {
     const runtime = this.#runtime;
     return runtime.transport === 'plain'

@@ -4,7 +4,8 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { codePoint } from '../../test/support/codePoint.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './items.ts';
-import { EndlessAnswer, ListDecoder, MalformedAnswer } from './lists.ts';
+import { EndlessAnswer, ListDecoder } from './lists.ts';
+import { MalformedMessage } from './malformed.ts';
 import {
   Container,
   ContainerState,
@@ -357,7 +358,7 @@ describe('an answer is refused as a whole', () => {
     (_, bytes) => {
       const { reader, decoded } = counting();
       reader.read(good);
-      expect(() => reader.read(bytes)).toThrow(MalformedAnswer);
+      expect(() => reader.read(bytes)).toThrow(MalformedMessage);
       reader.read(good);
       expect(decoded.items).toBeLessThanOrEqual(1);
     },
@@ -370,7 +371,7 @@ describe('an answer is refused as a whole', () => {
         try {
           reader.read(Buffer.from(bytes));
         } catch (error) {
-          expect(error).toBeInstanceOf(MalformedAnswer);
+          expect(error).toBeInstanceOf(MalformedMessage);
         }
       }),
       { numRuns: 500 },

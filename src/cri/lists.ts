@@ -16,13 +16,8 @@
  */
 import { invariant } from '../platform/invariant.ts';
 import type { ListedItem } from '../protocol/observation.ts';
+import { bytesTag, MessageFields } from './fields.ts';
 import { MalformedMessage } from './malformed.ts';
-
-/** The answer does not follow the protocol: the field that holds the items is malformed. */
-export class MalformedAnswer extends Error {
-  override readonly name = 'MalformedAnswer';
-  readonly code = 'MALFORMED';
-}
 
 export class EndlessAnswer extends Error {
   override readonly name = 'EndlessAnswer';
@@ -73,11 +68,7 @@ type DecodeItem = (bytes: Buffer) => DecodedItem | 'noId' | 'malformed';
 type DecodedItem = Omit<CachedItem, 'inAnswer'>;
 
 /** Tag of field 1 with a length: the items of both list answers, and the id within an item. */
-const FIELD_1_BYTES = 0x0a;
-const WIRE_VARINT = 0;
-const WIRE_FIXED64 = 1;
-const WIRE_BYTES = 2;
-const WIRE_FIXED32 = 5;
+const FIELD_1_BYTES = bytesTag(1);
 
 /** Decodes the answers of one of the two list calls, and keeps the last one. */
 export class ListDecoder {
@@ -174,7 +165,7 @@ export class AnswerReading {
     this.#number = shared.answers;
   }
 
-  /** Takes a message of the answer. Throws {@link MalformedAnswer} and {@link EndlessAnswer}: then there is no answer. */
+  /** Takes a message of the answer. Throws {@link MalformedMessage} and {@link EndlessAnswer}: then there is no answer. */
   add(message: Buffer): void {
     this.#mustBeTheLast();
     const { items, bytes: maxBytes } = this.#limits;
@@ -258,50 +249,4 @@ function headLength(bytes: Buffer, tailFrom: number): number {
     else if (length < bytes.length) return bytes.length;
   }
   return length;
-}
-
-class MessageFields {
-  tag = 0;
-  /** Where the body of the current field begins and ends. */
-  start = 0;
-  end = 0;
-  readonly #bytes: Buffer;
-  #at = 0;
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
-  }
-
-  /** Moves to the next field; false if there is none. Throws {@link MalformedAnswer}. */
-  next(): boolean {
-    this.#at = this.end;
-    if (this.#at >= this.#bytes.length) return false;
-    this.tag = this.#varint();
-    this.start = this.#at;
-    this.end = this.#endOf(this.tag & 7);
-    if (this.end > this.#bytes.length) throw new MalformedAnswer('a field is longer than the answer');
-    return true;
-  }
-
-  #endOf(wire: number): number {
-    if (wire === WIRE_FIXED64) return this.start + 8;
-    if (wire === WIRE_FIXED32) return this.start + 4;
-    const value = wire === WIRE_VARINT || wire === WIRE_BYTES ? this.#varint() : 0;
-    if (wire === WIRE_VARINT) return this.#at;
-    if (wire !== WIRE_BYTES) throw new MalformedAnswer(`there is no wire type ${wire}`);
-    this.start = this.#at;
-    return this.#at + value;
-  }
-
-  #varint(): number {
-    let value = 0;
-    for (let i = 0; i < 10; i += 1) {
-      const byte = this.#bytes[this.#at];
-      if (byte === undefined) throw new MalformedAnswer('the answer ends inside a number');
-      this.#at += 1;
-      value += (byte & 127) * 2 ** (7 * i);
-      if (byte < 128) return value;
-    }
-    throw new MalformedAnswer('a number is too long');
-  }
 }

@@ -82,3 +82,40 @@ export interface StatusQuery {
   readonly id: string;
   readonly isSandbox: boolean;
 }
+
+/** One container of a pod as the kubelet's own status shows it. `waiting` shows neither a start nor a stop of this id. */
+export interface KubeletContainer {
+  readonly id: string;
+  readonly name: string;
+  readonly state: 'waiting' | 'running' | 'terminated';
+}
+
+/** A pod as the kubelet's own status shows it. Nothing else of a pod is decoded. */
+export interface KubeletPod {
+  readonly podUid: string;
+  readonly namespace: string;
+  readonly pod: string;
+  /** It has a deletionTimestamp. */
+  readonly isTerminating: boolean;
+  /** Each id once; statuses without an id are left out. The id before a restart is listed too, as terminated. */
+  readonly containers: readonly KubeletContainer[];
+}
+
+/** What the pods watch reports, in the order in which it came. */
+export type KubeletSight =
+  /** The stream was opened: the pods that exist follow, and newer messages may come between them. */
+  | { readonly is: 'opened'; readonly at: Mono }
+  /** Every pod that exists was sent. From here on the watch covers changes. */
+  | { readonly is: 'synced'; readonly at: Mono }
+  | { readonly is: 'pod'; readonly at: Mono; readonly pod: KubeletPod }
+  | { readonly is: 'removed'; readonly at: Mono; readonly podUid: string }
+  /** A message about this pod could not be decoded, or was not kept: until its next `pod` nothing is known of it. */
+  | { readonly is: 'unknown'; readonly at: Mono; readonly podUid: string }
+  /** The watch ended, for whatever reason. Nothing after `at`, the last moment known good, is covered. */
+  | { readonly is: 'broken'; readonly at: Mono };
+
+/** The answer to a GetPod. `asked` is when the call began; not found includes calls that failed. */
+export type KubeletPodAnswer = { readonly podUid: string; readonly asked: Mono; readonly at: Mono } & (
+  | { readonly found: true; readonly pod: KubeletPod }
+  | { readonly found: false; readonly reason: string }
+);

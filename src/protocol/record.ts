@@ -57,6 +57,7 @@ export const FINDING_KINDS = [
   'duplicate_container',
   'regression',
   'silent_stream',
+  'kubelet_late',
   'unobservable',
 ] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
@@ -64,9 +65,24 @@ export type FindingKind = (typeof FINDING_KINDS)[number];
 /** The version of the shape of a finding's `proof`. */
 export const PROOF_VERSION = 1;
 
-/** What a gap is about. Only the store creates `seq` gaps. */
-const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet', 'findings'] as const;
+/**
+ * What a gap is about: `kubelet` its metrics, `kubelet_status` its own status of its pods. Only the store creates `seq` gaps.
+ */
+const GAP_SCOPES = [
+  'stream',
+  'list',
+  'spool',
+  'seq',
+  'agent',
+  'kubelet',
+  'kubelet_status',
+  'findings',
+] as const;
 export type GapScope = (typeof GAP_SCOPES)[number];
+
+/** The watch of the kubelet's PodsAPI. `Absent`: this kubelet does not offer it; `Broken`: it did, and is tried again. */
+export const PODS_API_STATES = ['Watching', 'Syncing', 'Absent', 'Broken'] as const;
+export type PodsApiState = (typeof PODS_API_STATES)[number];
 
 export const STREAM_STATES = [
   'Active',
@@ -360,6 +376,19 @@ const MinuteStatuses = v.strictObject({
 });
 export type MinuteStatuses = v.InferOutput<typeof MinuteStatuses>;
 
+/** Upper bounds of the buckets of kubelet lag, in milliseconds; one more bucket has no bound. */
+export const KUBELET_LAG_BOUNDS_MS = [
+  1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536,
+] as const;
+const lagCounts = v.pipe(v.array(int4Count), v.maxLength(KUBELET_LAG_BOUNDS_MS.length + 1));
+
+/**
+ * The starts and stops of containers that the kubelet's own status was seen to show, by how long that took at most, in
+ * {@link KUBELET_LAG_BOUNDS_MS}. Empty buckets at the end are left out.
+ */
+const KubeletLagMinute = v.strictObject({ starts: lagCounts, stops: lagCounts });
+export type KubeletLagMinute = v.InferOutput<typeof KubeletLagMinute>;
+
 /**
  * What `lists` of a minute says of each relist: when its two calls began and ended, and when the last event was received that was
  * compared before it, in microseconds from the minute's `t` (at least -MAX_INT4); and flags: 1 the answer on sandboxes was incomplete,
@@ -409,6 +438,8 @@ const RelistMinuteRecord = v.strictObject({
   kubelet: v.optional(KubeletMinute),
   /** Absent when none were asked for and no list hung. */
   statuses: v.optional(MinuteStatuses),
+  /** Absent when the kubelet's status was not seen to show any start or stop. */
+  kubeletLag: v.optional(KubeletLagMinute),
 });
 
 /** The current state of the node. The record with the highest (incarnation, seq) wins. */
@@ -433,6 +464,8 @@ const NodeStateRecord = v.strictObject({
   kubeletError: v.optional(text(64)),
   /** Whether it is certain that this node's kubelet was scraped: `Verified`, `Unverified`, `NotChecked`; absent while its mode is not observed. */
   kubeletIdentity: v.optional(text(64)),
+  /** Whether the kubelet's own status of its pods is watched, and why not; absent if that is switched off. */
+  podsApi: v.optional(v.strictObject({ state: v.picklist(PODS_API_STATES), reason: text(64) })),
 });
 
 const RecordSchema = v.variant('type', [

@@ -61,6 +61,7 @@ const PROOFS: Readonly<Record<FindingKind, readonly string[]>> = {
   duplicate_container: ['other', 'together', 'exactTimes', 'exactTimesOfOther', 'listedRunning'],
   regression: ['listedExited', 'listedRunning', 'exactTimes'],
   silent_stream: ['session', 'drainedTo'],
+  kubelet_late: [...STAGE_PROOF, 'asked', 'answered', 'lateAfter', 'watchSince', 'podState'],
 };
 const proofOf = (kind: FindingKind) => expect.arrayContaining([...PROOFS[kind]]);
 

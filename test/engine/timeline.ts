@@ -16,6 +16,8 @@ import type { UnobservableCause } from '../../src/agent/compare/unobservableReas
 import type { PlegProfile } from '../../src/protocol/eventProfile.ts';
 import type {
   ExactTimes,
+  KubeletContainer,
+  KubeletPod,
   ListAnswer,
   ListedItem,
   ShownState,
@@ -26,6 +28,7 @@ import {
   ContainerIdentitySchema,
   EVENT_TYPES,
   type EventType,
+  type KubeletLagMinute,
   parseRecord,
   type RecordOf,
 } from '../../src/protocol/record.ts';
@@ -104,7 +107,7 @@ export function identityOf(id: string): ContainerIdentity {
     namespace: 'default',
     pod: `p${number}`,
     container,
-    attempt: 0,
+    attempt: id.endsWith('b') ? 1 : 0,
   };
 }
 
@@ -286,6 +289,78 @@ export const runtimeReplaced = (at: number, profile: PlegProfile): TimelineStep 
   act: ({ comparison }) => comparison.runtimeReplaced(profile),
 });
 
+// What the kubelet's own status shows.
+
+/** The watch of the kubelet's pods is opened, and has reported all of them. */
+export const podsWatched = (at: number): readonly TimelineStep[] => [
+  { at, act: ({ comparison }) => comparison.kubeletShowed({ is: 'opened', at: seconds(at) }) },
+  { at, act: ({ comparison }) => comparison.kubeletShowed({ is: 'synced', at: seconds(at) }) },
+];
+
+export const podsBroken = (at: number): TimelineStep => ({
+  at,
+  act: ({ comparison }) => comparison.kubeletShowed({ is: 'broken', at: seconds(at) }),
+});
+
+export interface PodDetails {
+  readonly terminating?: boolean;
+  /** The names of its containers, by id; by default they are all named alike. */
+  readonly names?: Readonly<Record<string, string>>;
+}
+
+/** A pod's status in which each container has this state. */
+export const podShown = (
+  at: number,
+  podUid: string,
+  shown: Readonly<Record<string, KubeletContainer['state']>>,
+  how: PodDetails = {},
+): TimelineStep => ({
+  at,
+  act: ({ comparison }) =>
+    comparison.kubeletShowed({ is: 'pod', at: seconds(at), pod: kubeletPod(podUid, shown, how) }),
+});
+
+export const podEnded = (at: number, podUid: string): TimelineStep => ({
+  at,
+  act: ({ comparison }) => comparison.kubeletShowed({ is: 'removed', at: seconds(at), podUid }),
+});
+
+/** The watch reports something of a pod that cannot be read. */
+export const podUnknown = (at: number, podUid: string): TimelineStep => ({
+  at,
+  act: ({ comparison }) => comparison.kubeletShowed({ is: 'unknown', at: seconds(at), podUid }),
+});
+
+/** The kubelet's answer to a GetPod; null: it has no such pod. It takes a hundredth of a second. */
+export const podAnswered = (
+  asked: number,
+  podUid: string,
+  shown: Readonly<Record<string, KubeletContainer['state']>> | null,
+  how: PodDetails = {},
+): TimelineStep => ({
+  at: asked + 0.01,
+  act: ({ comparison }) => {
+    const call = { podUid, asked: seconds(asked), at: seconds(asked + 0.01) };
+    comparison.kubeletAnswered(
+      shown === null
+        ? { ...call, found: false, reason: 'NOT_FOUND' }
+        : { ...call, found: true, pod: kubeletPod(podUid, shown, how) },
+    );
+  },
+});
+
+const kubeletPod = (
+  podUid: string,
+  shown: Readonly<Record<string, KubeletContainer['state']>>,
+  { terminating = false, names = {} }: PodDetails,
+): KubeletPod => ({
+  podUid,
+  namespace: 'default',
+  pod: podUid.replace('u', 'p'),
+  isTerminating: terminating,
+  containers: Object.entries(shown).map(([id, state]) => ({ id, name: names[id] ?? 'app', state })),
+});
+
 /** What lists show: the sandbox s1, and its container c1. */
 export const S1_RUNNING = { s1: 'running' } as const;
 export const S1_EXITED = { s1: 'exited' } as const;
@@ -317,6 +392,10 @@ export interface TimelineOutcome {
   readonly counters: Readonly<ComparisonCounters>;
   readonly pending: number;
   readonly queries: readonly string[];
+  /** When the kubelet was to be asked for which pod, as `<seconds> <uid>`. */
+  readonly podQueries: readonly string[];
+  readonly kubeletLag: KubeletLagMinute | null;
+  readonly kubeletCounters: Comparison['kubeletCounters'];
   readonly stream: ProvenStreamState | null;
   /** Until then everything was decided. */
   readonly decided: Mono;
@@ -328,16 +407,18 @@ export interface TimelineSettings {
   readonly profile?: PlegProfile;
   readonly overdueAfter?: number;
   readonly missedAfter?: number;
+  readonly kubeletLateAfter?: number;
 }
 
 /** Lets time pass from 0 to `until`, with the steps in their order, and returns the outcome. */
 export function compare(steps: readonly TimelineStep[], settings: TimelineSettings): TimelineOutcome {
-  const { until, profile = CONTAINERD, overdueAfter = 2, missedAfter = 30 } = settings;
+  const { until, profile = CONTAINERD, overdueAfter = 2, missedAfter = 30, kubeletLateAfter = 10 } = settings;
   let minted = 0;
   const comparison = new Comparison({
     epochStart: mono(0),
     overdueAfter: millis(overdueAfter * 1000),
     missedAfter: millis(missedAfter * 1000),
+    kubeletLateAfter: millis(kubeletLateAfter * 1000),
     lateAfter: millis(1_000),
     profile,
     mintId: () => {
@@ -357,18 +438,20 @@ export function compare(steps: readonly TimelineStep[], settings: TimelineSettin
   const agenda = [...steps, ...ticks(until)].sort((a, b) => a.at - b.at);
   const emissions: Emission[] = [];
   const queries: string[] = [];
+  const podQueries: string[] = [];
   let decided = comparison.decidedUntil;
   for (const { at, act } of agenda.filter((step) => step.at <= until)) {
     act(state, at);
     const output = comparison.take();
     emissions.push(...output.emissions);
     queries.push(...output.queries.map(({ id }) => id));
+    podQueries.push(...output.podQueries.map((podUid) => `${at} ${podUid}`));
     // What is decided may depend on what was decided before.
     decided = comparison.decidedUntil;
   }
   for (const emission of emissions) check(emission);
   checkCounters(comparison.counters, comparison.pending);
-  return { ...outcomeOf(emissions), ...endOf(comparison), queries, decided };
+  return { ...outcomeOf(emissions), ...endOf(comparison), queries, podQueries, decided };
 }
 
 function ticks(until: number): TimelineStep[] {
@@ -381,7 +464,11 @@ function ticks(until: number): TimelineStep[] {
   }));
 }
 
-const endOf = (comparison: Comparison): Pick<TimelineOutcome, 'counters' | 'pending' | 'stream'> => ({
+const endOf = (
+  comparison: Comparison,
+): Pick<TimelineOutcome, 'counters' | 'pending' | 'stream' | 'kubeletLag' | 'kubeletCounters'> => ({
+  kubeletLag: comparison.takeKubeletLag(),
+  kubeletCounters: comparison.kubeletCounters,
   counters: { ...comparison.counters },
   pending: comparison.pending,
   stream: comparison.streamState(),

@@ -357,13 +357,15 @@ needs('helm')('a rendered release', () => {
       ['overdueAfter', '99ms', '100ms', '1m', '61s'],
       ['missedAfter', '499ms', '500ms', '10m', '601s'],
       ['lateAfter', '0s', '1ms', '10m', '1h'],
+      ['kubeletLateAfter', '1999ms', '2s', '10m', '601s'],
       ['spoolFsync', undefined, '0', '1m', '1.1m'],
       ['spoolRetention', undefined, '0s', '720h', '721h'],
     ] as const)('with a time that the agent refuses: %s', async (setting, below, least, most, above) => {
-      const ofSpool = setting.startsWith('spool');
-      const key = ofSpool ? setting.slice('spool'.length).toLowerCase() : setting;
+      // A value of a group is named after it: spoolFsync is spool.fsync.
+      const group = ['spool', 'kubelet'].find((each) => setting.startsWith(each)) ?? '';
+      const key = setting.slice(group.length).replace(/^./, (first) => first.toLowerCase());
       const template = (value: string) => {
-        const values: Values = ofSpool ? { spool: { [key]: value } } : { [key]: value };
+        const values: Values = group === '' ? { [key]: value } : { [group]: { [key]: value } };
         const others = { overdueAfter: '100ms', missedAfter: '10m', ...values };
         return helm(['template', 'plegwatch', CHART], agent(others));
       };
@@ -539,6 +541,32 @@ needs('helm')('a rendered release', () => {
       expect(env).toContainEqual({ name: 'PLEGWATCH_KUBELET_SERVER_NAME', value: '$(PLEGWATCH_NODE)' });
       const names = env.map(({ name }) => name);
       expect(names.indexOf('PLEGWATCH_NODE')).toBeLessThan(names.indexOf('PLEGWATCH_KUBELET_SERVER_NAME'));
+    });
+
+    test("mounts only the folder of the PodsAPI's socket, read-only, and nothing of it where that is switched off", async () => {
+      const podOfValues = async (kubelet: Values) =>
+        podOf(await render({ ...MINIMAL, agent: { kubelet } }), 'plegwatch-agent');
+      const watching = await podOfValues({
+        podsApiHostPath: '/var/lib/k0s/kubelet/pods-api',
+        lateAfter: '5s',
+      });
+      expect(watching.volumes).toContainEqual({
+        name: 'pods-api',
+        hostPath: { path: '/var/lib/k0s/kubelet/pods-api', type: 'DirectoryOrCreate' },
+      });
+      const [{ env, volumeMounts }] = watching.containers;
+      expect(volumeMounts).toContainEqual({ name: 'pods-api', mountPath: '/host-pods-api', readOnly: true });
+      expect(env).toContainEqual({
+        name: 'PLEGWATCH_PODS_API',
+        value: 'unix:///host-pods-api/pods-api.sock',
+      });
+      expect(env).toContainEqual({ name: 'PLEGWATCH_KUBELET_LATE_AFTER', value: '5s' });
+      for (const kubelet of [{ podsApiHostPath: '' }, { enabled: false }]) {
+        const { containers, volumes } = await podOfValues(kubelet);
+        expect(volumes?.map(({ name }) => name)).not.toContain('pods-api');
+        expect(containers[0].volumeMounts.map(({ name }) => name)).not.toContain('pods-api');
+        expect(containers[0].env).toContainEqual({ name: 'PLEGWATCH_PODS_API', value: 'off' });
+      }
     });
 
     test('has neither a token nor permissions when it does not scrape the kubelet', async () => {

@@ -252,7 +252,7 @@ needs(
       };
       const refusal = (await admitted('baseline', agents)).get('plegwatch-agent');
       expect(refusal).toMatch(
-        /violates PodSecurity "baseline:latest": hostPath volumes \(volumes "runtime", "spool"\)\n/,
+        /violates PodSecurity "baseline:latest": hostPath volumes \(volumes "runtime", "spool", "pods-api"\)\n/,
       );
       expect([...(await admitted('privileged', agents)).values()]).toEqual(['yes']);
     });

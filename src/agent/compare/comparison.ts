@@ -1,7 +1,7 @@
 /*
  * The comparison holds what the event stream announced against what relisting found.
  *
- * Its inputs are sessions, events, relists, status answers and the passing of time. relisting.ts concludes from lists, events.ts
+ * Its inputs are sessions, events, relists, status answers, what the kubelet shows and the passing of time. relisting.ts concludes from lists, events.ts
  * from events, which stages each id has reached; expectations.ts knows which events are due, and judgements.ts what becomes of
  * those that do not come.
  *
@@ -10,7 +10,14 @@
  */
 
 import type { PlegProfile } from '../../protocol/eventProfile.ts';
-import type { ReceivedEvent, Relist, StatusAnswer } from '../../protocol/observation.ts';
+import type {
+  KubeletPodAnswer,
+  KubeletSight,
+  ReceivedEvent,
+  Relist,
+  StatusAnswer,
+} from '../../protocol/observation.ts';
+import type { KubeletLagMinute } from '../../protocol/record.ts';
 import type { Mono } from '../../protocol/units.ts';
 import type { ComparisonOptions, ComparisonParts } from './comparisonParts.ts';
 import { Coverage, type OpenSession } from './coverage.ts';
@@ -20,6 +27,7 @@ import { Events } from './events.ts';
 import { Expectations } from './expectations.ts';
 import { FirstLists } from './firstLists.ts';
 import { Judgements } from './judgements.ts';
+import { type KubeletCounters, KubeletLag } from './kubeletLag.ts';
 import { MonotonicTimes } from './monotonicTimes.ts';
 import { Relisting } from './relisting.ts';
 import { Starvation, type StarvedStream } from './starvation.ts';
@@ -60,7 +68,8 @@ export class Comparison {
     };
     const expectations = new Expectations(parts, options.profile);
     const starvation = new Starvation({ ...parts, expectations }, options.overdueAfter);
-    this.#parts = { ...parts, options, expectations, starvation };
+    const kubelet = new KubeletLag(parts, options);
+    this.#parts = { ...parts, options, expectations, starvation, kubelet };
     this.#relisting = new Relisting(this.#parts);
     this.#events = new Events(this.#parts);
     this.#judgements = new Judgements(this.#parts);
@@ -92,6 +101,15 @@ export class Comparison {
     return this.#parts.containers.size;
   }
 
+  get kubeletCounters(): KubeletCounters {
+    return this.#parts.kubelet.counters;
+  }
+
+  /** Hands over what was counted of the kubelet's lag since the last call; null where that is nothing. */
+  takeKubeletLag(): KubeletLagMinute | null {
+    return this.#parts.kubelet.takeMinute();
+  }
+
   /** Hands over the output since the last call. */
   take(): ComparisonOutput {
     return this.#parts.emitter.take();
@@ -119,6 +137,7 @@ export class Comparison {
   /** Nobody watched for a while until this moment, although the session is still open. */
   streamGap(until: Mono, cause: UnobservableCause): void {
     this.#parts.expectations.streamGap(until, cause);
+    if (cause === 'agent_stalled') this.#parts.kubelet.stalled(until);
   }
 
   /** Something came until this moment that nobody could read: the stream flows, and an event that is due may be lost. */
@@ -135,13 +154,14 @@ export class Comparison {
 
   /** Time has passed. `wallMicros` is the wall clock at `now`. */
   tick(now: Mono, wallMicros: number): void {
-    const { containers, coverage, emitter, expectations, times } = this.#parts;
+    const { containers, coverage, emitter, expectations, kubelet, times } = this.#parts;
     emitter.reach(now);
     const stepped = times.tick(now, wallMicros);
     emitter.releaseUnsure(stepped);
     if (stepped) expectations.clockStepped();
     // While ids are left out nobody can say that everything was watched.
     coverage.tick(now, !containers.isLeavingOut);
+    kubelet.tick(now, stepped);
     this.#judgements.tick();
     containers.forget(now, (container) => expectations.isWaitingFor(container));
   }
@@ -181,5 +201,15 @@ export class Comparison {
   answered(answer: StatusAnswer): void {
     this.#events.answered(answer);
     if (answer.found) this.#relisting.statusReceived(answer.id);
+  }
+
+  /** The watch of the kubelet's own status reported this. */
+  kubeletShowed(sight: KubeletSight): void {
+    this.#parts.kubelet.showed(sight);
+  }
+
+  /** The kubelet was asked for a pod. */
+  kubeletAnswered(answer: KubeletPodAnswer): void {
+    this.#parts.kubelet.answered(answer);
   }
 }

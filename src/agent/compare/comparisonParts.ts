@@ -5,6 +5,7 @@
 import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import type { Micros, Mono } from '../../protocol/units.ts';
 import type { Expectations, ExpectationsParts } from './expectations.ts';
+import type { KubeletLag } from './kubeletLag.ts';
 import type { Starvation } from './starvation.ts';
 
 export interface ComparisonOptions {
@@ -13,6 +14,8 @@ export interface ComparisonOptions {
   readonly overdueAfter: Micros;
   /** After this long it is judged. */
   readonly missedAfter: Micros;
+  /** After this long the kubelet's own status should show a start or a stop. */
+  readonly kubeletLateAfter: Micros;
   /** An event received this long after its true time is late. */
   readonly lateAfter: Micros;
   readonly profile: PlegProfile;
@@ -24,4 +27,5 @@ export interface ComparisonParts extends ExpectationsParts {
   readonly options: ComparisonOptions;
   readonly expectations: Expectations;
   readonly starvation: Starvation;
+  readonly kubelet: KubeletLag;
 }

@@ -1,5 +1,5 @@
 /*
- * The emitter collects what the comparison hands out: records and status queries, in their order, with the time of each.
+ * The emitter collects what the comparison hands out: records and queries, in their order, with the time of each.
  */
 
 import type { StatusQuery } from '../../protocol/observation.ts';
@@ -20,6 +20,8 @@ export interface Emission {
 export interface ComparisonOutput {
   readonly emissions: readonly Emission[];
   readonly queries: readonly StatusQuery[];
+  /** The uids of pods that the kubelet is to be asked for. */
+  readonly podQueries: readonly string[];
 }
 
 export class Emitter {
@@ -30,6 +32,7 @@ export class Emitter {
   /** Findings that wait for the next tick of the wall clock, and what to undo if it was stepped. */
   #unsure: (Emission & { readonly undo: () => void })[] = [];
   #queries: StatusQuery[] = [];
+  #podQueries: string[] = [];
 
   constructor(epochStart: Mono, mintId: () => string) {
     this.epochStart = epochStart;
@@ -48,9 +51,10 @@ export class Emitter {
   }
 
   take(): ComparisonOutput {
-    const output = { emissions: this.#emissions, queries: this.#queries };
+    const output = { emissions: this.#emissions, queries: this.#queries, podQueries: this.#podQueries };
     this.#emissions = [];
     this.#queries = [];
+    this.#podQueries = [];
     return output;
   }
 
@@ -86,6 +90,10 @@ export class Emitter {
 
   query({ id, isSandbox }: ContainerIdentity): void {
     this.#queries.push({ id, isSandbox });
+  }
+
+  queryPod(podUid: string): void {
+    this.#podQueries.push(podUid);
   }
 
   /** A span as proofs have it: in microseconds since the epoch began. */

@@ -44,7 +44,7 @@ export class Events {
       expectations.announceEarly(event.id, stage, event.received);
       return;
     }
-    if (event.times !== null) expectations.learn(container, event.times);
+    if (event.times !== null) this.#learn(container, event.times);
     if (!replayed) this.#reportClassification(container, stage, event);
     expectations.announce(container, stage, event.received);
     if (replayed) return;
@@ -65,7 +65,7 @@ export class Events {
       container.statusAnswer = answer.reason;
     } else if (answer.sandbox === null) {
       container.statusAnswer = 'found';
-      this.#parts.expectations.learn(container, answer.times);
+      this.#learn(container, answer.times);
       this.#concludeFromTimes(container, answer.at);
     } else {
       container.statusAnswer = 'created_at_and_state_only';
@@ -73,6 +73,11 @@ export class Events {
       const evidence = `${state} in its status`;
       this.#concludeFromStatus({ id, state, times }, { to: at, cause: 'unannounced_by_list', evidence });
     }
+  }
+
+  #learn(container: TrackedContainer, times: ExactTimes): void {
+    this.#parts.expectations.learn(container, times);
+    this.#parts.kubelet.dated(container);
   }
 
   #containerOf(event: ReceivedEvent, replayed: boolean): TrackedContainer | undefined {
@@ -223,7 +228,7 @@ export class Events {
     const container = containers.forUpdate(id);
     if (container === undefined || state === 'unknown') return;
     const { stages } = container;
-    expectations.learn(container, times);
+    this.#learn(container, times);
     if (state === 'running') stages.ran = true;
     const prove = (stage: Stage) => expectations.prove(container, stage, { by: null, ...shown });
     if (!container.isSandbox || stages.ran) prove(CREATED);
@@ -235,10 +240,12 @@ export class Events {
   #concludeFromTimes(container: TrackedContainer, to: Mono): void {
     const exact: ExactTimes | null = container.times.exact;
     if (container.isSandbox || exact === null) return;
-    const { expectations } = this.#parts;
+    const { expectations, kubelet } = this.#parts;
     const evidence = 'started_at in its status';
-    const prove = (stage: Stage) =>
+    const prove = (stage: Stage) => {
+      kubelet.proven(container, stage, { ...expectations.lowerBound(container, stage), to, evidence });
       expectations.prove(container, stage, { by: null, to, cause: 'unannounced_by_list', evidence });
+    };
     const ended = exact.finishedNs > 0n && container.lists.shown === 'exited';
     prove(CREATED);
     if (container.times.proveRun) prove(STARTED);

@@ -13,6 +13,7 @@ function watching(): Comparison {
     overdueAfter: millis(2_000),
     missedAfter: millis(30_000),
     lateAfter: millis(1_000),
+    kubeletLateAfter: millis(10_000),
     profile: CONTAINERD,
     mintId: () => '',
   });

@@ -51,6 +51,7 @@ export class Judgements {
       if (unknown) emitter.query(container.identity);
     }
     const deadline = shift(provenAt(container, expectation), options.missedAfter);
+    this.#parts.kubelet.missIsNear(container, stage, expectation.proof, deadline);
     if (emitter.now >= deadline) this.#decide(container, stage, expectation, deadline);
   }
 
@@ -110,6 +111,8 @@ export class Judgements {
   ): void {
     const { emitter, expectations, options } = this.#parts;
     const { epochStart } = emitter;
+    const proven = provenAt(container, expectation);
+    const kubelet = this.#parts.kubelet.proofOf(container, stage, expectation.proof, proven);
     const details = {
       session: session.session,
       armedAt: since(epochStart, session.armed ?? session.opened),
@@ -118,6 +121,7 @@ export class Judgements {
       eventsInSession: session.events,
       lastEvent: session.lastEvent === null ? null : since(epochStart, session.lastEvent),
       ...this.#parts.starvation.missed(container, expectation),
+      ...(kubelet === null ? {} : { kubelet }),
     };
     const cause = causeOf(expectation.proof, exactTime(container, stage), options.overdueAfter);
     const judgement = emitter.judgement('missed', cause, details, expectation.findingId);

@@ -29,6 +29,7 @@ class WatchedComparison {
       overdueAfter: millis(2_000),
       missedAfter: millis(30_000),
       lateAfter: millis(1_000),
+      kubeletLateAfter: millis(10_000),
       profile: CONTAINERD,
       mintId: () => {
         this.#minted += 1;

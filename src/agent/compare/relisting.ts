@@ -194,9 +194,10 @@ export class Relisting {
   }
 
   #proveListed(container: TrackedContainer, stage: Stage, state: ShownState, to: Mono): void {
-    const { expectations } = this.#parts;
-    if (!container.stages.isProvable(stage)) return;
+    const { expectations, kubelet } = this.#parts;
     const evidence = `listed ${state}`;
+    kubelet.proven(container, stage, { ...expectations.lowerBound(container, stage), to, evidence });
+    if (!container.stages.isProvable(stage)) return;
     expectations.prove(container, stage, { by: null, to, cause: 'unannounced_by_list', evidence });
   }
 

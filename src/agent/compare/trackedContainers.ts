@@ -82,6 +82,10 @@ export class TrackedContainers {
     this.#unsettled.delete(container);
   }
 
+  find(id: string): TrackedContainer | undefined {
+    return this.#containers.get(id);
+  }
+
   /** The container with this id, in order to update it: the next list must compare it again. */
   forUpdate(id: string): TrackedContainer | undefined {
     const container = this.#containers.get(id);

@@ -24,6 +24,7 @@ export class NodeState {
   #relist: NodeStateRecord['relist'] = { healthy: false, reason: 'no relist yet' };
   #mode: ModeState;
   #kubeletIdentity: KubeletIdentity | null = null;
+  #podsApi: NodeStateRecord['podsApi'];
   /** Whether a setter was called since the last {@link takeChange}; saves comparing on every tick. */
   #touched = false;
   #reported = '';
@@ -67,13 +68,25 @@ export class NodeState {
     this.#kubeletIdentity = identity;
   }
 
+  setPodsApi(podsApi: NonNullable<NodeStateRecord['podsApi']>): void {
+    this.#touched = true;
+    this.#podsApi = podsApi;
+  }
+
   /** The record to send; null if nothing differs from the last one. */
   takeChange(now: Mono): NodeStateRecord | null {
     if (this.#stream === null || !this.#touched) return null;
     this.#touched = false;
     const since = offset(this.#streamSince - this.#epochStart);
     const mode = this.#mode;
-    const state = JSON.stringify([this.#stream, since, this.#relist, mode, this.#kubeletIdentity]);
+    const state = JSON.stringify([
+      this.#stream,
+      since,
+      this.#relist,
+      mode,
+      this.#kubeletIdentity,
+      this.#podsApi,
+    ]);
     if (state === this.#reported) return null;
     this.#reported = state;
     return {
@@ -88,6 +101,7 @@ export class NodeState {
       ...(mode.streamErrors === null ? {} : { kubeletStreamErrors: mode.streamErrors }),
       ...(mode.scrapeError === null ? {} : { kubeletError: mode.scrapeError }),
       ...this.#identity(),
+      ...(this.#podsApi === undefined ? {} : { podsApi: this.#podsApi }),
     };
   }
 

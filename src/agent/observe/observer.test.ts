@@ -45,6 +45,8 @@ async function observe(
       missedAfter: millis(30_000),
       lateAfter: millis(1_000),
       intervalModeConfirmed: millis(120_000),
+      podsApi: null,
+      kubeletLateAfter: millis(10_000),
       ...periods,
     },
     client,

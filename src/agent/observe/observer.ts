@@ -3,7 +3,8 @@
  *
  *   stream monitor ──┐
  *   relist monitor ──┼──► comparison ──► reporter ──► sink
- *   status queries ──┘                      ▲
+ *   status queries ──┤                      ▲
+ *   pods watch ──────┘                      │
  *   kubelet monitor ─────────────────────── ┘   gaps, sessions, minutes, modes and the node's state
  *
  * While relists are slow or hang, our own or the kubelet's, the search for slow statuses adds to the minutes which pod or container holds them up.
@@ -20,6 +21,7 @@ import type { Logger } from '../../platform/log.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
 import type { Mono } from '../../protocol/units.ts';
 import { Comparison } from '../compare/comparison.ts';
+import type { KubeletCounters } from '../compare/kubeletLag.ts';
 import type { AgentConfig } from '../config.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import { downtimeGaps, Gaps, type PreviousAgents } from './gaps.ts';
@@ -28,9 +30,11 @@ import type { KubeletScraper } from './kubelet/scraper.ts';
 import { KubeletMonitor, type ModeStore } from './kubeletMonitor.ts';
 import { MalformedMessages } from './malformedMessageCounts.ts';
 import { NodeState } from './nodeState.ts';
+import { PodsWatch } from './pods/podsWatch.ts';
 import { RelistMonitor } from './relistMonitor.ts';
 import { type RecordSink, Reporter } from './reporter.ts';
 import { SlowStatusSearch } from './slowStatusSearch.ts';
+import { maxSilence } from './stalls.ts';
 import { StatusQueries } from './statusQueries.ts';
 import type { StartReader } from './stream/readerProcess.ts';
 import type { PaceStore } from './stream/subscribePolicy.ts';
@@ -56,6 +60,8 @@ export interface ObserverOptions {
     | 'missedAfter'
     | 'lateAfter'
     | 'intervalModeConfirmed'
+    | 'podsApi'
+    | 'kubeletLateAfter'
   >;
   readonly client: ObserverCalls;
   readonly runtime: RuntimeVersion;
@@ -80,6 +86,7 @@ export class Observer {
   readonly #malformed: MalformedMessages;
   readonly #stream: StreamMonitor;
   readonly #kubelet: KubeletMonitor | null;
+  readonly #pods: PodsWatch | null;
   readonly #relists: RelistMonitor;
   readonly #statusQueries: StatusQueries;
   readonly #slowStatuses: SlowStatusSearch;
@@ -120,6 +127,18 @@ export class Observer {
     };
     const confirmedFor = config.intervalModeConfirmed;
     this.#kubelet = kubelet === null ? null : new KubeletMonitor({ ...kubelet, ...shared, confirmedFor });
+    this.#pods =
+      config.podsApi === null
+        ? null
+        : new PodsWatch(
+            {
+              ...shared,
+              socket: config.podsApi,
+              maxSilence: maxSilence(config.overdueAfter),
+              kubeletAnswered: () => lastAnswer(kubelet),
+            },
+            monoNow(),
+          );
     this.#stream = new StreamMonitor(
       {
         ...shared,
@@ -180,6 +199,10 @@ export class Observer {
     return this.#comparison.counters.overdueSuppressed;
   }
 
+  get kubeletCounters(): KubeletCounters {
+    return this.#comparison.kubeletCounters;
+  }
+
   /** Everything that was observed until then is reported: events, or a gap. */
   get observedUntil(): Mono {
     return this.#stream.observedUntil(monoNow());
@@ -190,6 +213,7 @@ export class Observer {
     this.#abort.abort();
     this.#statusQueries.stop();
     this.#slowStatuses.stop();
+    this.#pods?.stop();
     await this.#stream.stop();
     await this.#relisting;
     const now = monoNow();
@@ -216,6 +240,7 @@ export class Observer {
     this.#comparison.tick(now, wall);
     this.#stream.updateState(now);
     this.#kubelet?.tick(now);
+    this.#pods?.tick(now);
     this.#searchSlowStatuses();
     if (this.#relists.minuteHasPassed(now) || this.#slowStatuses.hasNews) this.#endMinute(now);
     this.#reportChanges();
@@ -238,7 +263,9 @@ export class Observer {
   }
 
   #reportChanges(): void {
-    for (const query of this.#reporter.reportChanges()) this.#statusQueries.ask(query);
+    const { queries, podQueries } = this.#reporter.reportChanges();
+    for (const query of queries) this.#statusQueries.ask(query);
+    for (const podUid of podQueries) this.#pods?.ask(podUid);
   }
 
   #relisted(recovered: boolean): void {
@@ -277,4 +304,10 @@ export class Observer {
     this.#identified(runtime, profileOf(runtime));
     this.#stream.runtimeReplaced();
   }
+}
+
+/** When the last scrape began, if the kubelet answered it. */
+function lastAnswer(kubelet: KubeletSource | null): Mono | null {
+  const last = kubelet?.scraper.last ?? null;
+  return last?.ok === true ? last.started : null;
 }

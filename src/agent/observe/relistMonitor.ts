@@ -110,10 +110,12 @@ export class RelistMonitor {
   reportMinute(now: Mono): void {
     const { comparison, epochStart, kubelet, reporter, slowStatuses } = this.#options;
     const ofKubelet = kubelet?.takeMinute();
+    const kubeletLag = comparison.takeKubeletLag();
     const { statuses, slowest } = slowStatuses.takeMinute(epochStart);
     const others = {
       ...(ofKubelet === undefined ? {} : { kubelet: ofKubelet }),
       ...(statuses === null ? {} : { statuses }),
+      ...(kubeletLag === null ? {} : { kubeletLag }),
     };
     const clocks = { now, wall: wallNow() };
     reporter.report(this.#minute.record(epochStart, clocks, comparison, others), slowest);

@@ -80,6 +80,8 @@ async function observe(runtime: Pick<SimulatedRuntime, 'socket'>, before?: Runti
       missedAfter: millis(30_000),
       lateAfter: millis(1_000),
       intervalModeConfirmed: millis(120_000),
+      podsApi: null,
+      kubeletLateAfter: millis(10_000),
     },
     client,
     runtime: before ?? (await client.version(240_000)),

@@ -15,7 +15,8 @@ import {
   type ListTransport,
   type MeasuredListAnswer,
 } from '../../cri/listCall.ts';
-import { EndlessAnswer, ListDecoder, MalformedAnswer } from '../../cri/lists.ts';
+import { EndlessAnswer, ListDecoder } from '../../cri/lists.ts';
+import { MalformedMessage } from '../../cri/malformed.ts';
 import type { RuntimeProfile } from '../../cri/profiles.ts';
 import { jittered } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
@@ -202,7 +203,7 @@ export class Relister {
     try {
       return await list.ask(signal);
     } catch (error) {
-      if (error instanceof MalformedAnswer || error instanceof EndlessAnswer) answers = 1;
+      if (error instanceof MalformedMessage || error instanceof EndlessAnswer) answers = 1;
       throw error;
     } finally {
       this.#running = null;
@@ -223,7 +224,7 @@ export class Relister {
 
 function codeOf(error: unknown): string {
   if (error instanceof CriError || error instanceof EndlessAnswer) return error.code;
-  return error instanceof MalformedAnswer ? 'MALFORMED' : 'UNEXPECTED';
+  return error instanceof MalformedMessage ? 'MALFORMED' : 'UNEXPECTED';
 }
 
 /**

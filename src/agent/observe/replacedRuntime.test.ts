@@ -45,6 +45,8 @@ test('an answer that a runtime gave before it was replaced does not name the one
       missedAfter: millis(30_000),
       lateAfter: millis(1_000),
       intervalModeConfirmed: millis(120_000),
+      podsApi: null,
+      kubeletLateAfter: millis(10_000),
     },
     client,
     runtime: before,

@@ -4,9 +4,9 @@
 import type { RuntimeVersion } from '../../cri/profiles.ts';
 import { monoNow } from '../../platform/clock.ts';
 import type { Context } from '../../protocol/batch.ts';
-import type { StatusQuery } from '../../protocol/observation.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import type { Comparison } from '../compare/comparison.ts';
+import type { ComparisonOutput } from '../compare/emitter.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { NodeState } from './nodeState.ts';
 
@@ -60,17 +60,17 @@ export class Reporter {
     this.#options.sink.append(record, identity);
   }
 
-  /** Reports what the comparison found, then the node's state if it changed. Returns the status queries the comparison needs. */
-  reportChanges(): readonly StatusQuery[] {
+  /** Reports what the comparison found, then the node's state if it changed. Returns the queries the comparison needs. */
+  reportChanges(): Pick<ComparisonOutput, 'queries' | 'podQueries'> {
     const { comparison, metrics, nodeState } = this.#options;
-    const { emissions, queries } = comparison.take();
+    const { emissions, queries, podQueries } = comparison.take();
     for (const { record, object } of emissions) this.report(record, object);
     const state = nodeState.takeChange(monoNow());
     if (state !== null) {
       metrics.setStreamState(state.stream.state);
       this.report(state);
     }
-    return queries;
+    return { queries, podQueries };
   }
 
   #setContext(): void {

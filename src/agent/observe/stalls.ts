@@ -12,6 +12,10 @@ import type { StreamSession } from './streamSession.ts';
 /** What a heartbeat may be late on a busy machine before it is a stall; half of `--overdue-after` if that is more. */
 const MIN_SLACK = millis(250);
 
+/** The longest silence between two heartbeats of the reader, and between two ticks of the agent, that is no stall. */
+export const maxSilence = (overdueAfter: Micros): Micros =>
+  millis((HEARTBEAT + Math.max(overdueAfter / 2, MIN_SLACK)) / 1_000);
+
 interface StallsOptions {
   readonly epochStart: Mono;
   readonly overdueAfter: Micros;
@@ -22,14 +26,13 @@ interface StallsOptions {
 
 export class Stalls {
   readonly #options: StallsOptions;
-  /** Between two heartbeats of the reader, and between two ticks. */
   readonly #maxSilence: Micros;
   #lastTick: Mono;
   #drainedUntil: Mono;
 
   constructor(options: StallsOptions, now: Mono) {
     this.#options = options;
-    this.#maxSilence = millis((HEARTBEAT + Math.max(options.overdueAfter / 2, MIN_SLACK)) / 1_000);
+    this.#maxSilence = maxSilence(options.overdueAfter);
     this.#lastTick = now;
     this.#drainedUntil = options.epochStart;
   }

@@ -20,6 +20,8 @@ const KINDS: Readonly<Record<FindingKind, string>> = {
   duplicate_container: 'Two containers of one pod and name were running at once.',
   regression: 'A list showed the container running after an earlier one had shown it exited.',
   silent_stream: 'Lists prove transitions while no event of any container arrived.',
+  kubelet_late:
+    "The kubelet's own status did not show this change when the kubelet was asked for it, long after the runtime had made it.",
   unobservable: 'An event was due, and it cannot be known whether it was sent: this accuses nobody.',
 };
 const RESOLVED_MISS =

@@ -17,6 +17,7 @@ import {
   type History,
   type HistoryRuntime,
   HORIZON,
+  KUBELET_LATE_AFTER,
   LATE_AFTER,
   MISSED_AFTER,
   OVERDUE_AFTER,
@@ -90,6 +91,7 @@ export function runComparison(truth: GroundTruth, recognised = true): Comparison
     overdueAfter: millis(OVERDUE_AFTER),
     missedAfter: millis(MISSED_AFTER),
     lateAfter: millis(LATE_AFTER),
+    kubeletLateAfter: millis(KUBELET_LATE_AFTER),
     profile: PROFILES[history.runtime],
     mintId: () => {
       minted += 1;

@@ -9,6 +9,7 @@ export const HORIZON = 150_000;
 export const OVERDUE_AFTER = 2_000;
 export const MISSED_AFTER = 15_000;
 export const LATE_AFTER = 1_000;
+export const KUBELET_LATE_AFTER = 3_000;
 export const LEAD = millis(10_000) / 1000;
 /** An ordinary delay of an event ends well before the judgement; a long one may outlast it. */
 const ORDINARY_WAIT = 8_000;

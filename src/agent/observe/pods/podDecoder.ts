@@ -1,0 +1,185 @@
+/*
+ * Decodes the messages of the kubelet's PodsAPI (k8s.io/kubelet pkg/apis/pods/v1alpha1/api.proto). A message holds a whole pod (k8s.io/api
+ * core/v1 generated.proto), with the values of its environment variables: only names, the UID, whether it has a deletionTimestamp, and the
+ * ids and states of its containers are read. Everything else is skipped by its length and never becomes a value of this program.
+ */
+import { bytesTag, MessageFields } from '../../../cri/fields.ts';
+import { usableId } from '../../../cri/items.ts';
+import { MAX_ITEM_BYTES, MalformedMessage } from '../../../cri/malformed.ts';
+import type { KubeletContainer, KubeletPod } from '../../../protocol/observation.ts';
+import { cleanText, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../../../protocol/text.ts';
+
+/** More than any pod has; the pod is refused beyond it. */
+const MAX_CONTAINERS = 256;
+/** The longest scheme before an id, such as `containerd://`. */
+const MAX_SCHEME_LENGTH = 64;
+
+/** WatchPodsEvent and GetPodResponse. */
+const EVENT_TYPE = 0x08;
+const EVENT_POD = bytesTag(2);
+const ANSWER_POD = bytesTag(1);
+const ADDED = 1;
+const MODIFIED = 2;
+const DELETED = 3;
+const INITIAL_SYNC_COMPLETE = 4;
+/** Pod and ObjectMeta. */
+const POD_METADATA = bytesTag(1);
+const POD_STATUS = bytesTag(3);
+const META_NAME = bytesTag(1);
+const META_NAMESPACE = bytesTag(3);
+const META_UID = bytesTag(5);
+const META_DELETION_TIMESTAMP = bytesTag(9);
+/** PodStatus: containers, init containers, ephemeral containers. */
+const STATUSES: readonly number[] = [bytesTag(8), bytesTag(10), bytesTag(13)];
+/** ContainerStatus. */
+const STATUS_NAME = bytesTag(1);
+const STATUS_STATE = bytesTag(2);
+const STATUS_LAST_STATE = bytesTag(3);
+const STATUS_ID = bytesTag(8);
+/** ContainerState and ContainerStateTerminated. */
+const STATE_RUNNING = bytesTag(2);
+const STATE_TERMINATED = bytesTag(3);
+const TERMINATED_ID = bytesTag(7);
+
+export type PodMessage =
+  | { readonly is: 'pod'; readonly pod: KubeletPod }
+  | { readonly is: 'removed'; readonly podUid: string }
+  | { readonly is: 'synced' }
+  /** The pod's containers could not be decoded. */
+  | { readonly is: 'unknown'; readonly podUid: string }
+  /** A type of event that this program does not know. */
+  | { readonly is: 'other' };
+
+/** Decodes a WatchPodsEvent. Throws MalformedMessage if not even the pod's UID can be decoded. */
+export function readPodMessage(bytes: Buffer): PodMessage {
+  mustBeBounded(bytes);
+  let type = 0;
+  let pod: Buffer = Buffer.alloc(0);
+  const fields = new MessageFields(bytes);
+  while (fields.next()) {
+    if (fields.tag === EVENT_TYPE) type = fields.body.length === 1 ? (fields.body[0] ?? 0) : 0;
+    if (fields.tag === EVENT_POD) pod = fields.body;
+  }
+  if (type === INITIAL_SYNC_COMPLETE) return { is: 'synced' };
+  if (type !== ADDED && type !== MODIFIED && type !== DELETED) return { is: 'other' };
+  const { metadata, status } = partsOf(pod);
+  if (type === DELETED) return { is: 'removed', podUid: metadata.podUid };
+  try {
+    return { is: 'pod', pod: { ...metadata, containers: containersOf(status) } };
+  } catch (error) {
+    if (!(error instanceof MalformedMessage)) throw error;
+    return { is: 'unknown', podUid: metadata.podUid };
+  }
+}
+
+/** Decodes a GetPodResponse. Throws MalformedMessage. */
+export function readPodAnswer(bytes: Buffer): KubeletPod {
+  mustBeBounded(bytes);
+  let pod: Buffer = Buffer.alloc(0);
+  const fields = new MessageFields(bytes);
+  while (fields.next()) if (fields.tag === ANSWER_POD) pod = fields.body;
+  const { metadata, status } = partsOf(pod);
+  return { ...metadata, containers: containersOf(status) };
+}
+
+function mustBeBounded(bytes: Buffer): void {
+  if (bytes.length > MAX_ITEM_BYTES) throw new MalformedMessage(`a message of ${bytes.length} bytes`);
+}
+
+type PodMetadata = Omit<KubeletPod, 'containers'>;
+
+function partsOf(pod: Buffer): { readonly metadata: PodMetadata; readonly status: Buffer } {
+  let metadata: Buffer = Buffer.alloc(0);
+  let status: Buffer = Buffer.alloc(0);
+  const fields = new MessageFields(pod);
+  while (fields.next()) {
+    if (fields.tag === POD_METADATA) metadata = fields.body;
+    if (fields.tag === POD_STATUS) status = fields.body;
+  }
+  return { metadata: readMetadata(metadata), status };
+}
+
+function readMetadata(bytes: Buffer): PodMetadata {
+  const found = { podUid: '', namespace: '', pod: '', isTerminating: false };
+  const fields = new MessageFields(bytes);
+  while (fields.next()) {
+    if (fields.tag === META_NAME) found.pod = name(fields.body);
+    if (fields.tag === META_NAMESPACE) found.namespace = name(fields.body);
+    if (fields.tag === META_UID) found.podUid = name(fields.body);
+    if (fields.tag === META_DELETION_TIMESTAMP) found.isTerminating = true;
+  }
+  if (found.podUid === '') throw new MalformedMessage('a pod without a UID');
+  return found;
+}
+
+function containersOf(status: Buffer): KubeletContainer[] {
+  const containers = new Map<string, KubeletContainer>();
+  let statuses = 0;
+  const fields = new MessageFields(status);
+  while (fields.next()) {
+    if (!STATUSES.includes(fields.tag)) continue;
+    statuses += 1;
+    if (statuses > MAX_CONTAINERS) throw new MalformedMessage(`more than ${MAX_CONTAINERS} containers`);
+    for (const each of readContainer(fields.body)) {
+      // A container that waits for its restart has the id of the one that ended, which only its last state shows as terminated.
+      if (containers.get(each.id)?.state !== 'terminated') containers.set(each.id, each);
+    }
+  }
+  return [...containers.values()];
+}
+
+interface ShownIn {
+  readonly state: KubeletContainer['state'];
+  /** Empty unless the state is terminated and names the id. */
+  readonly terminatedId: string;
+}
+
+/** The ids that the status of one container shows: the current one, those that it shows as terminated. */
+function readContainer(bytes: Buffer): KubeletContainer[] {
+  let container = '';
+  let id = '';
+  let now: ShownIn = { state: 'waiting', terminatedId: '' };
+  let last = now;
+  const fields = new MessageFields(bytes);
+  while (fields.next()) {
+    if (fields.tag === STATUS_NAME) container = name(fields.body);
+    if (fields.tag === STATUS_STATE) now = readState(fields.body);
+    if (fields.tag === STATUS_LAST_STATE) last = readState(fields.body);
+    if (fields.tag === STATUS_ID) id = containerId(fields.body);
+  }
+  const ended = [now.terminatedId, last.terminatedId].map(
+    (each): KubeletContainer => ({ id: each, name: container, state: 'terminated' }),
+  );
+  return [...ended, { id, name: container, state: now.state }].filter((each) => usableId(each.id));
+}
+
+function readState(bytes: Buffer): ShownIn {
+  let isRunning = false;
+  let terminatedId: string | null = null;
+  const fields = new MessageFields(bytes);
+  while (fields.next()) {
+    if (fields.tag === STATE_RUNNING) isRunning = true;
+    if (fields.tag === STATE_TERMINATED) terminatedId = terminatedIdOf(fields.body);
+  }
+  if (terminatedId !== null) return { state: 'terminated', terminatedId };
+  return { state: isRunning ? 'running' : 'waiting', terminatedId: '' };
+}
+
+function terminatedIdOf(bytes: Buffer): string {
+  let id = '';
+  const fields = new MessageFields(bytes);
+  while (fields.next()) if (fields.tag === TERMINATED_ID) id = containerId(fields.body);
+  return id;
+}
+
+/** The id without its scheme; empty if it is too long to be one. */
+function containerId(bytes: Buffer): string {
+  if (bytes.length > MAX_SCHEME_LENGTH + MAX_ID_LENGTH) return '';
+  const text = bytes.toString('utf8');
+  const scheme = text.indexOf('://');
+  return scheme === -1 ? text : text.slice(scheme + '://'.length);
+}
+
+/** A character has at most four bytes. */
+const name = (bytes: Buffer): string =>
+  cleanText(bytes.toString('utf8', 0, 4 * MAX_NAME_LENGTH), MAX_NAME_LENGTH);
