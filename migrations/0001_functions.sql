@@ -188,6 +188,10 @@ RETURN least(2147483646, last_seq + 1000000 + 10000 * greatest(0, extract(epoch 
 CREATE FUNCTION store.fit_int8(n numeric) RETURNS int8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN n > 9223372036854775807 THEN 9223372036854775807 ELSE n END::int8;
 
+-- The share of a time in which tasks waited; null if the time was not measured. A wait that is too short to say is null.
+CREATE FUNCTION store.share_waited(waited_us int8, of_us int8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(waited_us, 0)::float8 / nullif(of_us, 0);
+
 -- Two sums together, as far as they fit; null only if both are.
 CREATE FUNCTION store.add_int8(a int8, b int8) RETURNS int8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a ELSE store.fit_int8(a::numeric + b) END;

@@ -231,11 +231,16 @@ CREATE INDEX relist_change_container ON store.relist_change (container_key);
 --   kubelet_*                        from the kubelet's own metrics; null where it was not scraped or did not report them
 --   kubelet_intervals, _interval_us  the times between two relists that it counted in its mode at the end of the minute; their sum
 --   kubelet_counted_from, _to        the scrapes between which its calls were counted
---   kubelet_list_*                   its ListPodSandbox and ListContainers calls that ended: how many, how many failed, how long
---                                    together, and a lower bound of the longest
---   kubelet_relist_us, _status_us    its relists together; its PodSandboxStatus and ContainerStatus calls together
+--   kubelet_sandbox_*, _container_*  its calls that ended, of each list (ListPodSandbox, ListContainers) and each status (PodSandboxStatus,
+--                                    ContainerStatus): how many, how many failed (null: none), how long together
+--   kubelet_longest_list_us          a lower bound of its longest list
+--   kubelet_relist_us                its relists together
 --   kubelet_cpu_us                   its processor time between the same scrapes
 --   kubelet_resident_bytes           its resident memory at the last scrape
+--   sandboxes, containers            what the last relist listed; exited_*: how many of them had exited; *_list_bytes: the size of its answers
+--   pressure_us                      for how long the pressure of the node was measured; null where its kernel does not report it
+--   *_some_us, *_full_us             of that, how long at least one task, or all that were not idle, waited for cpu, io or memory; null up to
+--                                    a hundredth
 --   statuses_asked, _slow            statuses of sandboxes and containers that the agent asked for because relists were slow, and how many of them
 --                                    took a second or longer; null where it asked for none
 --   slow_status_*                    the slowest of those, or the one that a list waits for: its container_key, when it was asked for, and how long it
@@ -251,15 +256,12 @@ CREATE TABLE store.relist_minute (
   span_us int8 NOT NULL,
   covered_us int8 NOT NULL,
   max_us int8 NOT NULL,
-  bytes int8 NOT NULL,
   kubelet_counted_from timestamptz,
   kubelet_counted_to timestamptz,
   kubelet_list_p99_ms float8,
   kubelet_interval_us int8,
   kubelet_relist_us int8,
-  kubelet_list_us int8,
   kubelet_longest_list_us int8,
-  kubelet_status_us int8,
   kubelet_cpu_us int8,
   kubelet_resident_bytes int8,
   day date NOT NULL,
@@ -270,6 +272,10 @@ CREATE TABLE store.relist_minute (
   errors int4 NOT NULL,
   sandboxes int4 NOT NULL,
   containers int4 NOT NULL,
+  exited_sandboxes int4 NOT NULL,
+  exited_containers int4 NOT NULL,
+  sandbox_list_bytes int4 NOT NULL,
+  container_list_bytes int4 NOT NULL,
   expected int4 NOT NULL,
   matched int4 NOT NULL,
   unobservable int4 NOT NULL,
@@ -278,8 +284,24 @@ CREATE TABLE store.relist_minute (
   kubelet_last_seen_age_ms int4,
   kubelet_discarded int4,
   kubelet_stream_errors int4,
-  kubelet_list_calls int4,
-  kubelet_list_errors int4,
+  kubelet_sandbox_lists int4,
+  kubelet_container_lists int4,
+  kubelet_sandbox_statuses int4,
+  kubelet_container_statuses int4,
+  kubelet_sandbox_list_errors int4,
+  kubelet_container_list_errors int4,
+  kubelet_sandbox_status_errors int4,
+  kubelet_container_status_errors int4,
+  kubelet_sandbox_list_us int4,
+  kubelet_container_list_us int4,
+  kubelet_sandbox_status_us int4,
+  kubelet_container_status_us int4,
+  pressure_us int4,
+  cpu_some_us int4,
+  io_some_us int4,
+  io_full_us int4,
+  memory_some_us int4,
+  memory_full_us int4,
   cluster_id int2 NOT NULL,
   hist int2[] NOT NULL,
   kubelet_hist int2[],
@@ -317,7 +339,7 @@ CREATE INDEX relist_minute_hang ON store.relist_minute (node_id, hang_from) WHER
 --   hour                    of UTC
 --   minute_bits             a bit for each minute of the hour that has a row: of agents that follow one another in a minute, both have it
 --   listed_us               of span_us, the minutes with a relist
---   kubelet_*               null where none of the minutes has them; ages, errors since the kubelet's start and p99 are the greatest of a minute
+--   kubelet_*, *_us         null where none of the minutes has them; ages, sizes, errors since the kubelet's start and p99 are the greatest of a minute
 --   kubelet_counted_us      how long its calls were counted; _cpu_counted_us: with its processor time
 CREATE TABLE store.relist_hour (
   hour timestamptz NOT NULL,
@@ -326,7 +348,6 @@ CREATE TABLE store.relist_hour (
   listed_us int8 NOT NULL,
   covered_us int8 NOT NULL,
   max_us int8 NOT NULL,
-  bytes int8 NOT NULL,
   relists int8 NOT NULL,
   errors int8 NOT NULL,
   expected int8 NOT NULL,
@@ -340,20 +361,38 @@ CREATE TABLE store.relist_hour (
   kubelet_interval_us int8,
   kubelet_counted_us int8,
   kubelet_relist_us int8,
-  kubelet_list_calls int8,
-  kubelet_list_errors int8,
-  kubelet_list_us int8,
+  kubelet_sandbox_lists int8,
+  kubelet_container_lists int8,
+  kubelet_sandbox_statuses int8,
+  kubelet_container_statuses int8,
+  kubelet_sandbox_list_errors int8,
+  kubelet_container_list_errors int8,
+  kubelet_sandbox_status_errors int8,
+  kubelet_container_status_errors int8,
+  kubelet_sandbox_list_us int8,
+  kubelet_container_list_us int8,
+  kubelet_sandbox_status_us int8,
+  kubelet_container_status_us int8,
   kubelet_longest_list_us int8,
-  kubelet_status_us int8,
   kubelet_cpu_us int8,
   kubelet_cpu_counted_us int8,
   kubelet_resident_bytes int8,
+  pressure_us int8,
+  cpu_some_us int8,
+  io_some_us int8,
+  io_full_us int8,
+  memory_some_us int8,
+  memory_full_us int8,
   kubelet_list_p99_ms float8,
   day date NOT NULL,
   node_id int4 NOT NULL,
   context_id int4 NOT NULL,
   sandboxes int4 NOT NULL,
   containers int4 NOT NULL,
+  exited_sandboxes int4 NOT NULL,
+  exited_containers int4 NOT NULL,
+  sandbox_list_bytes int4 NOT NULL,
+  container_list_bytes int4 NOT NULL,
   cluster_id int2 NOT NULL,
   hist int4[] NOT NULL,
   kubelet_hist int4[]
@@ -366,20 +405,28 @@ CREATE INDEX relist_hour_hour ON store.relist_hour USING brin (hour, day);
 CREATE FUNCTION store.add_to_hours() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   INSERT INTO store.relist_hour AS h (
-    hour, day, node_id, context_id, cluster_id, minute_bits, span_us, listed_us, covered_us, max_us, bytes, relists, errors, expected, matched,
-    unobservable, sandboxes, containers, hist, kubelet_relists, kubelet_hist, kubelet_last_seen_age_ms, kubelet_discarded, kubelet_stream_errors,
-    kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us, kubelet_counted_us, kubelet_relist_us, kubelet_list_calls, kubelet_list_errors,
-    kubelet_list_us, kubelet_longest_list_us, kubelet_status_us, kubelet_cpu_us, kubelet_cpu_counted_us, kubelet_resident_bytes)
+    hour, day, node_id, context_id, cluster_id, minute_bits, span_us, listed_us, covered_us, max_us, relists, errors, expected, matched,
+    unobservable, sandboxes, containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, hist, kubelet_relists, kubelet_hist, kubelet_last_seen_age_ms, kubelet_discarded, kubelet_stream_errors,
+    kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us, kubelet_counted_us, kubelet_relist_us, kubelet_longest_list_us,
+    kubelet_cpu_us, kubelet_cpu_counted_us, kubelet_resident_bytes,
+    kubelet_sandbox_lists, kubelet_container_lists, kubelet_sandbox_statuses, kubelet_container_statuses, kubelet_sandbox_list_errors,
+    kubelet_container_list_errors, kubelet_sandbox_status_errors, kubelet_container_status_errors, kubelet_sandbox_list_us, kubelet_container_list_us,
+    kubelet_sandbox_status_us, kubelet_container_status_us, pressure_us, cpu_some_us, io_some_us, io_full_us, memory_some_us, memory_full_us)
   SELECT date_trunc('hour', m.minute, 'UTC'), m.day, m.node_id, m.context_id, m.cluster_id,
          bit_or(1::int8 << (extract(epoch FROM m.minute) / 60 % 60)::int4),
          store.fit_int8(sum(m.span_us)), store.fit_int8(coalesce(sum(m.span_us) FILTER (WHERE m.relists > 0), 0)), store.fit_int8(sum(m.covered_us)),
-         max(m.max_us), store.fit_int8(sum(m.bytes)), sum(m.relists), sum(m.errors), sum(m.expected), sum(m.matched), sum(m.unobservable),
-         max(m.sandboxes), max(m.containers), store.hist_sum(m.hist::int4[]),
+         max(m.max_us), sum(m.relists), sum(m.errors), sum(m.expected), sum(m.matched), sum(m.unobservable),
+         max(m.sandboxes), max(m.containers), max(m.exited_sandboxes), max(m.exited_containers), max(m.sandbox_list_bytes),
+         max(m.container_list_bytes), store.hist_sum(m.hist::int4[]),
          sum(m.kubelet_relists), store.hist_sum(m.kubelet_hist::int4[]), max(m.kubelet_last_seen_age_ms), sum(m.kubelet_discarded),
          max(m.kubelet_stream_errors), max(m.kubelet_list_p99_ms), sum(m.kubelet_intervals), store.fit_int8(sum(m.kubelet_interval_us)),
-         store.fit_int8(sum(c.us)), store.fit_int8(sum(m.kubelet_relist_us)), sum(m.kubelet_list_calls), sum(m.kubelet_list_errors),
-         store.fit_int8(sum(m.kubelet_list_us)), max(m.kubelet_longest_list_us), store.fit_int8(sum(m.kubelet_status_us)),
-         store.fit_int8(sum(m.kubelet_cpu_us)), store.fit_int8(sum(c.us) FILTER (WHERE m.kubelet_cpu_us IS NOT NULL)), max(m.kubelet_resident_bytes)
+         store.fit_int8(sum(c.us)), store.fit_int8(sum(m.kubelet_relist_us)), max(m.kubelet_longest_list_us),
+         store.fit_int8(sum(m.kubelet_cpu_us)), store.fit_int8(sum(c.us) FILTER (WHERE m.kubelet_cpu_us IS NOT NULL)), max(m.kubelet_resident_bytes),
+         sum(m.kubelet_sandbox_lists), sum(m.kubelet_container_lists), sum(m.kubelet_sandbox_statuses), sum(m.kubelet_container_statuses),
+         sum(m.kubelet_sandbox_list_errors), sum(m.kubelet_container_list_errors), sum(m.kubelet_sandbox_status_errors),
+         sum(m.kubelet_container_status_errors), sum(m.kubelet_sandbox_list_us), sum(m.kubelet_container_list_us), sum(m.kubelet_sandbox_status_us),
+         sum(m.kubelet_container_status_us), sum(m.pressure_us), sum(m.cpu_some_us), sum(m.io_some_us), sum(m.io_full_us), sum(m.memory_some_us),
+         sum(m.memory_full_us)
   FROM added m, LATERAL (SELECT extract(epoch FROM m.kubelet_counted_to - m.kubelet_counted_from) * 1000000 AS us) c
   GROUP BY 1, m.day, m.node_id, m.context_id, m.cluster_id
   ON CONFLICT (node_id, context_id, hour, day) DO UPDATE SET
@@ -387,7 +434,6 @@ BEGIN
     span_us = store.add_int8(h.span_us, excluded.span_us),
     listed_us = store.add_int8(h.listed_us, excluded.listed_us),
     covered_us = store.add_int8(h.covered_us, excluded.covered_us),
-    bytes = store.add_int8(h.bytes, excluded.bytes),
     expected = store.add_int8(h.expected, excluded.expected),
     matched = store.add_int8(h.matched, excluded.matched),
     unobservable = store.add_int8(h.unobservable, excluded.unobservable),
@@ -396,6 +442,10 @@ BEGIN
     max_us = greatest(h.max_us, excluded.max_us),
     sandboxes = greatest(h.sandboxes, excluded.sandboxes),
     containers = greatest(h.containers, excluded.containers),
+    exited_sandboxes = greatest(h.exited_sandboxes, excluded.exited_sandboxes),
+    exited_containers = greatest(h.exited_containers, excluded.exited_containers),
+    sandbox_list_bytes = greatest(h.sandbox_list_bytes, excluded.sandbox_list_bytes),
+    container_list_bytes = greatest(h.container_list_bytes, excluded.container_list_bytes),
     hist = store.hist_add(h.hist, excluded.hist),
     kubelet_relists = store.add_int8(h.kubelet_relists, excluded.kubelet_relists),
     kubelet_discarded = store.add_int8(h.kubelet_discarded, excluded.kubelet_discarded),
@@ -403,10 +453,24 @@ BEGIN
     kubelet_interval_us = store.add_int8(h.kubelet_interval_us, excluded.kubelet_interval_us),
     kubelet_counted_us = store.add_int8(h.kubelet_counted_us, excluded.kubelet_counted_us),
     kubelet_relist_us = store.add_int8(h.kubelet_relist_us, excluded.kubelet_relist_us),
-    kubelet_list_calls = store.add_int8(h.kubelet_list_calls, excluded.kubelet_list_calls),
-    kubelet_list_errors = store.add_int8(h.kubelet_list_errors, excluded.kubelet_list_errors),
-    kubelet_list_us = store.add_int8(h.kubelet_list_us, excluded.kubelet_list_us),
-    kubelet_status_us = store.add_int8(h.kubelet_status_us, excluded.kubelet_status_us),
+    kubelet_sandbox_lists = store.add_int8(h.kubelet_sandbox_lists, excluded.kubelet_sandbox_lists),
+    kubelet_container_lists = store.add_int8(h.kubelet_container_lists, excluded.kubelet_container_lists),
+    kubelet_sandbox_statuses = store.add_int8(h.kubelet_sandbox_statuses, excluded.kubelet_sandbox_statuses),
+    kubelet_container_statuses = store.add_int8(h.kubelet_container_statuses, excluded.kubelet_container_statuses),
+    kubelet_sandbox_list_errors = store.add_int8(h.kubelet_sandbox_list_errors, excluded.kubelet_sandbox_list_errors),
+    kubelet_container_list_errors = store.add_int8(h.kubelet_container_list_errors, excluded.kubelet_container_list_errors),
+    kubelet_sandbox_status_errors = store.add_int8(h.kubelet_sandbox_status_errors, excluded.kubelet_sandbox_status_errors),
+    kubelet_container_status_errors = store.add_int8(h.kubelet_container_status_errors, excluded.kubelet_container_status_errors),
+    kubelet_sandbox_list_us = store.add_int8(h.kubelet_sandbox_list_us, excluded.kubelet_sandbox_list_us),
+    kubelet_container_list_us = store.add_int8(h.kubelet_container_list_us, excluded.kubelet_container_list_us),
+    kubelet_sandbox_status_us = store.add_int8(h.kubelet_sandbox_status_us, excluded.kubelet_sandbox_status_us),
+    kubelet_container_status_us = store.add_int8(h.kubelet_container_status_us, excluded.kubelet_container_status_us),
+    pressure_us = store.add_int8(h.pressure_us, excluded.pressure_us),
+    cpu_some_us = store.add_int8(h.cpu_some_us, excluded.cpu_some_us),
+    io_some_us = store.add_int8(h.io_some_us, excluded.io_some_us),
+    io_full_us = store.add_int8(h.io_full_us, excluded.io_full_us),
+    memory_some_us = store.add_int8(h.memory_some_us, excluded.memory_some_us),
+    memory_full_us = store.add_int8(h.memory_full_us, excluded.memory_full_us),
     kubelet_cpu_us = store.add_int8(h.kubelet_cpu_us, excluded.kubelet_cpu_us),
     kubelet_cpu_counted_us = store.add_int8(h.kubelet_cpu_counted_us, excluded.kubelet_cpu_counted_us),
     kubelet_hist = coalesce(store.hist_add(h.kubelet_hist, excluded.kubelet_hist), h.kubelet_hist, excluded.kubelet_hist),

@@ -370,7 +370,8 @@ SELECT m.cluster, m.node, m.minute, m.relists, m.errors,
        least(store.hist_quantile(m.hist, 0.5), m.max_ms) AS p50_ms,
        least(store.hist_quantile(m.hist, 0.9), m.max_ms) AS p90_ms,
        least(store.hist_quantile(m.hist, 0.99), m.max_ms) AS p99_ms,
-       m.max_ms, m.hist, m.sandboxes, m.containers, m.bytes,
+       m.max_ms, m.hist, m.sandboxes, m.containers, m.exited_sandboxes, m.exited_containers, m.sandbox_list_bytes, m.container_list_bytes,
+       m.cpu_some, m.io_some, m.io_full, m.memory_some, m.memory_full,
        m.expected, m.matched, m.unobservable, m.covered_ms, m.span_ms, m.day,
        nullif(m.runtime_name, '') AS runtime_name, nullif(m.runtime_version, '') AS runtime_version,
        nullif(m.kubelet_version, '') AS kubelet_version, m.from_at, m.to_at
@@ -378,7 +379,14 @@ FROM (
   SELECT c.name AS cluster, n.name AS node, r.minute, r.day, min(r.ended_at - r.span_us * interval '1 microsecond') AS from_at,
          max(r.ended_at) AS to_at, sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) FILTER (WHERE r.relists > 0) / 1000.0::float8 AS max_ms,
          store.hist_sum(r.hist::int4[]) AS hist, max(r.sandboxes) AS sandboxes, max(r.containers) AS containers,
-         store.fit_int8(sum(r.bytes)) AS bytes, sum(r.expected) AS expected, sum(r.matched) AS matched,
+         max(r.exited_sandboxes) AS exited_sandboxes, max(r.exited_containers) AS exited_containers,
+         max(r.sandbox_list_bytes) AS sandbox_list_bytes, max(r.container_list_bytes) AS container_list_bytes,
+         store.share_waited(sum(r.cpu_some_us), sum(r.pressure_us)) AS cpu_some,
+         store.share_waited(sum(r.io_some_us), sum(r.pressure_us)) AS io_some,
+         store.share_waited(sum(r.io_full_us), sum(r.pressure_us)) AS io_full,
+         store.share_waited(sum(r.memory_some_us), sum(r.pressure_us)) AS memory_some,
+         store.share_waited(sum(r.memory_full_us), sum(r.pressure_us)) AS memory_full,
+         sum(r.expected) AS expected, sum(r.matched) AS matched,
          sum(r.unobservable) AS unobservable, sum(r.covered_us)::float8 / 1000 AS covered_ms,
          sum(r.span_us)::float8 / 1000 AS span_ms,
          max(x.runtime_name) AS runtime_name, max(x.runtime_version) AS runtime_version, max(x.kubelet_version) AS kubelet_version
@@ -422,7 +430,12 @@ SELECT c.name AS cluster, n.name AS node, h.hour, bit_count(h.minute_bits::bit(6
        least(store.hist_quantile(h.hist, 0.5), m.max_ms) AS p50_ms,
        least(store.hist_quantile(h.hist, 0.9), m.max_ms) AS p90_ms,
        least(store.hist_quantile(h.hist, 0.99), m.max_ms) AS p99_ms,
-       m.max_ms, h.hist, h.sandboxes, h.containers, h.bytes,
+       m.max_ms, h.hist, h.sandboxes, h.containers, h.exited_sandboxes, h.exited_containers, h.sandbox_list_bytes, h.container_list_bytes,
+       store.share_waited(h.cpu_some_us, h.pressure_us) AS cpu_some,
+       store.share_waited(h.io_some_us, h.pressure_us) AS io_some,
+       store.share_waited(h.io_full_us, h.pressure_us) AS io_full,
+       store.share_waited(h.memory_some_us, h.pressure_us) AS memory_some,
+       store.share_waited(h.memory_full_us, h.pressure_us) AS memory_full,
        h.expected, h.matched, h.unobservable, h.covered_us / 1000.0::float8 AS covered_ms,
        h.span_us / 1000.0::float8 AS span_ms, h.day,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
@@ -487,7 +500,9 @@ LEFT JOIN store.context x ON x.context_id = h.context_id;
 CREATE VIEW plegwatch.kubelet_minutes WITH (security_invoker = true) AS
 SELECT m.cluster, m.node, m.minute, m.relists, store.hist_quantile(m.hist, store.kubelet_hist_bounds(), 0.99) AS relist_p99_ms, m.hist,
        m.last_seen_age_ms, m.discarded, m.stream_errors, m.list_p99_ms, m.day, m.relist_period_ms,
-       m.counted_from, m.counted_to, m.relist_ms, m.list_calls, m.list_errors, m.list_ms, m.longest_list_ms, m.status_ms,
+       m.counted_from, m.counted_to, m.relist_ms, m.longest_list_ms,
+       m.sandbox_lists, m.sandbox_list_errors, m.sandbox_list_ms, m.container_lists, m.container_list_errors, m.container_list_ms, m.sandbox_statuses,
+       m.sandbox_status_errors, m.sandbox_status_ms, m.container_statuses, m.container_status_errors, m.container_status_ms,
        m.cpu_share, m.resident_bytes,
        nullif(m.runtime_name, '') AS runtime_name, nullif(m.runtime_version, '') AS runtime_version,
        nullif(m.kubelet_version, '') AS kubelet_version
@@ -499,9 +514,19 @@ FROM (
          sum(r.kubelet_interval_us)::float8 / 1000 / nullif(sum(r.kubelet_intervals), 0) AS relist_period_ms,
          min(r.kubelet_counted_from) AS counted_from, max(r.kubelet_counted_to) AS counted_to,
          sum(r.kubelet_relist_us)::float8 / 1000 AS relist_ms,
-         sum(r.kubelet_list_calls) AS list_calls, sum(r.kubelet_list_errors) AS list_errors,
-         sum(r.kubelet_list_us)::float8 / 1000 AS list_ms, max(r.kubelet_longest_list_us)::float8 / 1000 AS longest_list_ms,
-         sum(r.kubelet_status_us)::float8 / 1000 AS status_ms,
+         max(r.kubelet_longest_list_us)::float8 / 1000 AS longest_list_ms,
+         sum(r.kubelet_sandbox_lists) AS sandbox_lists,
+         CASE WHEN sum(r.kubelet_sandbox_lists) IS NOT NULL THEN coalesce(sum(r.kubelet_sandbox_list_errors), 0) END AS sandbox_list_errors,
+         sum(r.kubelet_sandbox_list_us)::float8 / 1000 AS sandbox_list_ms,
+         sum(r.kubelet_container_lists) AS container_lists,
+         CASE WHEN sum(r.kubelet_container_lists) IS NOT NULL THEN coalesce(sum(r.kubelet_container_list_errors), 0) END AS container_list_errors,
+         sum(r.kubelet_container_list_us)::float8 / 1000 AS container_list_ms,
+         sum(r.kubelet_sandbox_statuses) AS sandbox_statuses,
+         CASE WHEN sum(r.kubelet_sandbox_statuses) IS NOT NULL THEN coalesce(sum(r.kubelet_sandbox_status_errors), 0) END AS sandbox_status_errors,
+         sum(r.kubelet_sandbox_status_us)::float8 / 1000 AS sandbox_status_ms,
+         sum(r.kubelet_container_statuses) AS container_statuses,
+         CASE WHEN sum(r.kubelet_container_statuses) IS NOT NULL THEN coalesce(sum(r.kubelet_container_status_errors), 0) END AS container_status_errors,
+         sum(r.kubelet_container_status_us)::float8 / 1000 AS container_status_ms,
          sum(r.kubelet_cpu_us)::float8 / 1e6
            / nullif(sum(extract(epoch FROM r.kubelet_counted_to - r.kubelet_counted_from)) FILTER (WHERE r.kubelet_cpu_us IS NOT NULL), 0)::float8
            AS cpu_share,
@@ -522,8 +547,19 @@ SELECT c.name AS cluster, n.name AS node, h.hour, h.kubelet_relists AS relists,
        h.kubelet_last_seen_age_ms AS last_seen_age_ms, h.kubelet_discarded AS discarded, h.kubelet_stream_errors AS stream_errors,
        h.kubelet_list_p99_ms AS list_p99_ms, h.kubelet_interval_us::float8 / 1000 / nullif(h.kubelet_intervals, 0) AS relist_period_ms,
        h.kubelet_counted_us::float8 / 1000 AS counted_ms, h.kubelet_relist_us::float8 / 1000 AS relist_ms,
-       h.kubelet_list_calls AS list_calls, h.kubelet_list_errors AS list_errors, h.kubelet_list_us::float8 / 1000 AS list_ms,
-       h.kubelet_longest_list_us::float8 / 1000 AS longest_list_ms, h.kubelet_status_us::float8 / 1000 AS status_ms,
+       h.kubelet_longest_list_us::float8 / 1000 AS longest_list_ms,
+       h.kubelet_sandbox_lists AS sandbox_lists,
+       CASE WHEN h.kubelet_sandbox_lists IS NOT NULL THEN coalesce(h.kubelet_sandbox_list_errors, 0) END AS sandbox_list_errors,
+       h.kubelet_sandbox_list_us::float8 / 1000 AS sandbox_list_ms,
+       h.kubelet_container_lists AS container_lists,
+       CASE WHEN h.kubelet_container_lists IS NOT NULL THEN coalesce(h.kubelet_container_list_errors, 0) END AS container_list_errors,
+       h.kubelet_container_list_us::float8 / 1000 AS container_list_ms,
+       h.kubelet_sandbox_statuses AS sandbox_statuses,
+       CASE WHEN h.kubelet_sandbox_statuses IS NOT NULL THEN coalesce(h.kubelet_sandbox_status_errors, 0) END AS sandbox_status_errors,
+       h.kubelet_sandbox_status_us::float8 / 1000 AS sandbox_status_ms,
+       h.kubelet_container_statuses AS container_statuses,
+       CASE WHEN h.kubelet_container_statuses IS NOT NULL THEN coalesce(h.kubelet_container_status_errors, 0) END AS container_status_errors,
+       h.kubelet_container_status_us::float8 / 1000 AS container_status_ms,
        h.kubelet_cpu_us::float8 / nullif(h.kubelet_cpu_counted_us, 0) AS cpu_share, h.kubelet_resident_bytes AS resident_bytes, h.day,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, x.epoch
@@ -740,13 +776,13 @@ CROSS JOIN LATERAL (
 ) v;
 
 
--- When PLEG was unhealthy or relists were slow: was it a container, the runtime or the kubelet?
+-- When PLEG was unhealthy or relists were slow: was it a container, the runtime, the kubelet, or a node without time?
 --
 -- One row for each period in which a Node reported that PLEG was not healthy (`unhealthy`), and for each minute in which its
 -- kubelet reported a relist of more than ten seconds, or none started in the last ten (`slow`; with Evented PLEG, where relists are 300 s apart,
 -- the age is null). The lists of the kubelet and of the
 -- agent are compared over the same period: both slow is the runtime, only the kubelet's is the kubelet. Anything that proves
--- neither is `unknown`, and `why` says what is missing.
+-- none of them is `unknown`, and `why` says what is missing.
 --
 --   from_at, to_at   unhealthy: from one threshold before the condition, when PLEG was last seen active at the latest, until it
 --                    recovered (null: not yet);
@@ -763,6 +799,11 @@ CROSS JOIN LATERAL (
 --   hang             a list of the agent that hung in the period for at least half of it (slow: for 5 s, while the kubelet had not
 --                    relisted for ten), and what it waited for (store.list_hang): the verdict on it is the smallest thing that is
 --                    proven. It holds for the kubelet, which makes the same call, unless the lists of the kubelet were not slow.
+--   node             where our lists were not fast, and the kernel proves that the node had no time: for at least half of the period all its tasks
+--                    that were not idle waited for the disk or for memory; or at least one waited for a processor for nine tenths of it, and the
+--                    agent itself did not get to run for a tenth. Pressure that is less, or measured for less than half of the period, is only shown
+--                    beside the verdict: that some task waited does not prove that the runtime did. A container or pod that holds up a list is
+--                    smaller; and where a list hung and every status was answered, the node had time.
 --
 -- A condition on node_id, at or day reaches the table, because there is no window function above it: a query for a few nodes or the latest condition
 -- of each does not read the history of all.
@@ -788,10 +829,11 @@ WITH period AS (
   SELECT p.*, k.*, extract(epoch FROM least(p.until, k.counted_to) - p.from_at)::float8 * 1000 AS counted_ms
   FROM period p
   CROSS JOIN LATERAL (
-    SELECT max(m.kubelet_counted_to) AS counted_to, sum(m.kubelet_list_calls)::int8 AS lists,
-           sum(m.kubelet_list_errors)::int8 AS list_errors, sum(m.kubelet_list_us)::float8 / 1000 AS list_ms,
-           max(m.kubelet_longest_list_us)::float8 / 1000 AS longest_list_ms,
-           sum(m.kubelet_relist_us)::float8 / 1000 AS relist_ms, sum(m.kubelet_status_us)::float8 / 1000 AS status_ms,
+    SELECT max(m.kubelet_counted_to) AS counted_to, (sum(m.kubelet_sandbox_lists) + sum(m.kubelet_container_lists))::int8 AS lists,
+           (coalesce(sum(m.kubelet_sandbox_list_errors), 0) + coalesce(sum(m.kubelet_container_list_errors), 0))::int8 AS list_errors,
+           (sum(m.kubelet_sandbox_list_us) + sum(m.kubelet_container_list_us))::float8 / 1000 AS list_ms,
+           max(m.kubelet_longest_list_us)::float8 / 1000 AS longest_list_ms, sum(m.kubelet_relist_us)::float8 / 1000 AS relist_ms,
+           (sum(m.kubelet_sandbox_status_us) + sum(m.kubelet_container_status_us))::float8 / 1000 AS status_ms,
            coalesce(max(m.kubelet_last_seen_age_ms) > 10000, false) AS kubelet_hangs
     FROM store.relist_minute m
     WHERE m.node_id = p.node_id
@@ -809,6 +851,12 @@ WITH period AS (
     SELECT count(*) AS minutes, sum(m.relists)::int8 AS our_relists, sum(m.errors)::int8 AS our_errors,
            max(m.max_us)::float8 / 1000 AS our_longest_ms,
            max(m.span_us::float8 / 1000 / nullif(m.relists, 0)) AS our_period_ms,
+           sum(m.pressure_us)::float8 / 1000 AS pressure_ms,
+           store.share_waited(sum(m.cpu_some_us), sum(m.pressure_us)) AS cpu_some,
+           store.share_waited(sum(m.io_some_us), sum(m.pressure_us)) AS io_some,
+           store.share_waited(sum(m.io_full_us), sum(m.pressure_us)) AS io_full,
+           store.share_waited(sum(m.memory_some_us), sum(m.pressure_us)) AS memory_some,
+           store.share_waited(sum(m.memory_full_us), sum(m.pressure_us)) AS memory_full,
            coalesce(sum(store.overlap_ms(m.ended_at - m.span_us * interval '1 microsecond', m.ended_at,
                                          k.from_at, least(k.until, k.counted_to))) FILTER (WHERE m.relists > 0), 0) AS our_minutes_ms
     FROM store.relist_minute m
@@ -819,6 +867,8 @@ WITH period AS (
   ) m
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE g.scope = 'list') AS list_gaps,
+           coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
+             WHERE g.cause = 'agent_stalled'), 0) AS our_stalled_ms,
            greatest(0,
              coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
                WHERE g.scope = 'list' AND g.cause IN ('slow', 'deadline_exceeded', 'unavailable')), 0)
@@ -843,7 +893,8 @@ WITH period AS (
            WHEN list_errors * 2 >= lists AND longest_list_ms < 5000 THEN 'failing'
            WHEN longest_list_ms >= 5000 AND list_ms * 2 >= relist_ms AND (kind = 'slow' OR list_ms * 2 >= counted_ms) THEN 'slow'
            ELSE 'not_slow'
-         END AS kubelet_lists
+         END AS kubelet_lists,
+         extract(epoch FROM until - from_at)::float8 * 1000 AS period_ms
   FROM ours o
 ), judged AS (
   SELECT o.*,
@@ -870,17 +921,31 @@ WITH period AS (
   ) h ON (j.kubelet_lists <> 'not_slow' OR j.kubelet_hangs)
          AND h.hung_ms >= CASE WHEN j.kind = 'slow' AND j.kubelet_hangs THEN 5000
                                ELSE greatest(5000, extract(epoch FROM j.until - j.from_at)::float8 * 1000 / 2) END
+), pressed AS (
+  SELECT h.*,
+         CASE
+           WHEN pressure_ms * 2 < period_ms OR our_lists = 'fast' OR hang_verdict = 'none' THEN NULL
+           WHEN io_full >= 0.5 AND io_full >= memory_full THEN 'disk'
+           WHEN memory_full >= 0.5 THEN 'memory'
+           WHEN cpu_some >= 0.9 AND our_stalled_ms >= 0.1 * period_ms THEN 'processor'
+         END AS lacking
+  FROM hung h
 )
 SELECT j.cluster_id, j.node_id, j.kind, j.from_at, j.to_at,
        -- The smallest first.
        CASE
-         WHEN j.hang_verdict IN ('container', 'pod', 'runtime') THEN j.hang_verdict
-         WHEN j.hang_verdict = 'none' THEN 'runtime'
+         WHEN j.hang_verdict IN ('container', 'pod') THEN j.hang_verdict
+         WHEN j.lacking IS NOT NULL THEN 'node'
+         WHEN j.hang_verdict IN ('runtime', 'none') THEN 'runtime'
          WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'slow' THEN 'runtime'
          WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'fast' THEN 'kubelet'
          ELSE 'unknown'
        END AS verdict,
        CASE
+         WHEN j.hang_verdict IN ('container', 'pod') THEN store.list_hang_why(j.list_call, j.hang_verdict)
+         WHEN j.lacking IS NOT NULL
+           THEN format('tasks of the node waited for its %s for %s %% of the time', j.lacking,
+                       round(100 * CASE j.lacking WHEN 'disk' THEN j.io_full WHEN 'memory' THEN j.memory_full ELSE j.cpu_some END))
          WHEN j.hang_verdict <> 'unknown' THEN store.list_hang_why(j.list_call, j.hang_verdict)
          WHEN j.lists IS NULL THEN 'the kubelet reported nothing'
          WHEN j.kubelet_lists = 'unknown' THEN 'no list of the kubelet ended, or it reported too little of the period'
@@ -896,8 +961,8 @@ SELECT j.cluster_id, j.node_id, j.kind, j.from_at, j.to_at,
        j.our_relists, j.our_errors, j.our_longest_ms AS our_longest_relist_ms, j.our_period_ms, j.our_waiting_ms,
        j.at, j.message, j.pleg_seen_ago_ms, j.threshold_ms, j.day,
        j.list_call, store.uid_text(o.pod_uid) AS pod_uid, o.pod_namespace, o.pod_name, nullif(o.container_name, '') AS container_name,
-       o.container_id, j.statuses_asked, j.statuses_quick, j.statuses_unanswered
-FROM hung j
+       o.container_id, j.statuses_asked, j.statuses_quick, j.statuses_unanswered, j.cpu_some, j.io_some, j.io_full, j.memory_some, j.memory_full
+FROM pressed j
 LEFT JOIN store.container o ON o.node_id = j.node_id AND o.container_key = j.hung_key AND o.day = j.hung_day
                            AND j.hang_verdict IN ('container', 'pod');
 
@@ -907,7 +972,7 @@ SELECT c.name AS cluster, n.name AS node, v.kind, v.from_at, v.to_at, v.verdict,
        v.our_relists, v.our_errors, v.our_longest_relist_ms, v.our_period_ms, v.our_waiting_ms,
        v.at, v.message, v.pleg_seen_ago_ms, v.threshold_ms, v.day,
        v.list_call, v.pod_uid, v.pod_namespace, v.pod_name, v.container_name, v.container_id,
-       v.statuses_asked, v.statuses_quick, v.statuses_unanswered
+       v.statuses_asked, v.statuses_quick, v.statuses_unanswered, v.cpu_some, v.io_some, v.io_full, v.memory_some, v.memory_full
 FROM store.pleg_verdict v
 LEFT JOIN store.node n ON n.node_id = v.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = v.cluster_id;

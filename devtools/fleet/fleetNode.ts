@@ -21,6 +21,7 @@ import { RuntimeCore } from '../simulator/runtimeCore.ts';
 import { DirectCalls, directReaderOf } from './directCalls.ts';
 
 const HAND_OVER_MS = 3_000;
+const NO_PRESSURE = { cpuSome: 0, ioSome: 0, ioFull: 0, memorySome: 0, memoryFull: 0 };
 
 /** The settings of an agent that has neither a socket, a kubelet nor an HTTP server. */
 type FleetNodeConfig = Omit<
@@ -108,6 +109,8 @@ export class FleetNode {
       kubelet: null,
       paceStore: NO_PACE_STORE,
       startReader: directReaderOf(core),
+      // That of this machine is not its own.
+      readPressure: () => NO_PRESSURE,
     });
     this.#churning = runChurn(core.pods, { ...churn, seed, areStarted: true }, this.#stopping.signal);
   }

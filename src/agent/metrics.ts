@@ -39,10 +39,14 @@ export class AgentMetrics extends MetricSet {
   readonly #mirrored: MirroredCounter[] = [];
   /** True at first, so that every series exists. */
   #showsListHang = true;
-  readonly #missed = this.counter('missed_events_total', 'Events that were due and not delivered to the agent.', {
-    event_type: EVENT_TYPES,
-    cause: MISSED_CAUSES,
-  });
+  readonly #missed = this.counter(
+    'missed_events_total',
+    'Events that were due and not delivered to the agent.',
+    {
+      event_type: EVENT_TYPES,
+      cause: MISSED_CAUSES,
+    },
+  );
   readonly #findings = this.counter('findings_total', 'Findings by kind.', { kind: FINDING_KINDS });
   readonly #events = this.counter('events_received_total', 'Events received from the runtime.', {
     event_type: [...EVENT_TYPES, 'UNKNOWN'],
@@ -169,6 +173,7 @@ export class AgentMetrics extends MetricSet {
     'refused_acks_total',
     'Acknowledgements that were not believed.',
   );
+  readonly listBytes = this.gauge('list_bytes', 'Size of the last answer of each list.', ['list']);
   readonly relistDuration = new Histogram({
     name: 'plegwatch_relist_duration_seconds',
     help: 'Duration of one relist, both list calls.',

@@ -18,7 +18,7 @@ import countUnhealthySql from './sql/countUnhealthy.sql';
 import readFiguresSql from './sql/readFigures.sql';
 
 /** What held PLEG up when it was not healthy, the smallest first: the column of the view `pleg_verdicts`. */
-export const PLEG_VERDICTS = ['container', 'pod', 'runtime', 'kubelet', 'unknown'] as const;
+export const PLEG_VERDICTS = ['container', 'pod', 'runtime', 'kubelet', 'node', 'unknown'] as const;
 /** Why the evidence of a node is incomplete; see sql/readFigures.sql. */
 export const INCOMPLETE_REASONS = ['RecordsLost', 'CoverageLow', 'Unproven'] as const;
 
@@ -102,7 +102,7 @@ async function read(
     maintainedAt: row.maintained_at,
     oldestDueSeconds: row.oldest_due_s,
     incomplete: { RecordsLost: row.records_lost, CoverageLow: row.coverage_low, Unproven: row.unproven },
-    unhealthy: { container: 0, pod: 0, runtime: 0, kubelet: 0, unknown: 0, ...nodesOf },
+    unhealthy: { container: 0, pod: 0, runtime: 0, kubelet: 0, node: 0, unknown: 0, ...nodesOf },
     nodes: (await sql.run(countNodes, [clusterId, silentAfterMs])).rows,
   };
 }

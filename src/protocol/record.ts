@@ -121,8 +121,6 @@ const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 /** The largest number of four bytes. */
 export const MAX_INT4 = 2 ** 31 - 1;
 const int4Count = v.pipe(count, v.maxValue(MAX_INT4));
-/** More than all lists of a minute can have. Sums of a day's minutes stay far below 2^63. */
-const bytes = v.pipe(count, v.maxValue(2 ** 40));
 
 /** The latest wall clock, in microseconds since 1970: the end of 2242. */
 export const MAX_WALL = 8.64e15;
@@ -282,20 +280,26 @@ const ModeChangeRecord = v.strictObject({
   proof,
 });
 
-/** The kubelet's own calls to its runtime between two scrapes, and its processor time. A call counts when it ends, so one that hangs is missing. */
+/** Calls of one kind: their number, how many failed, their total duration. */
+const CallTotals = v.strictObject({ calls: count, errors: count, sum: count });
+export type CallTotals = v.InferOutput<typeof CallTotals>;
+
+/**
+ * The calls of the whole kubelet to its runtime between two scrapes, and its processor time. A call counts when it ends, so one that hangs is
+ * missing.
+ */
 const KubeletCalls = v.strictObject({
   from: at,
   to: at,
   /** Total duration of its relists, failed ones included. */
   relistSum: count,
-  /** ListPodSandbox and ListContainers calls of the whole kubelet: their number, how many failed, their total duration. */
-  lists: count,
-  listErrors: count,
-  listSum: count,
-  /** A lower bound of the longest of them. */
+  /** ListPodSandbox, ListContainers, PodSandboxStatus and ContainerStatus. */
+  sandboxLists: CallTotals,
+  containerLists: CallTotals,
+  sandboxStatuses: CallTotals,
+  containerStatuses: CallTotals,
+  /** A lower bound of the longest list. */
   longestList: count,
-  /** Total duration of PodSandboxStatus and ContainerStatus calls. */
-  statusSum: count,
   /** Processor time of the whole kubelet; null where it does not report it. */
   cpu: v.nullable(count),
 });
@@ -390,6 +394,26 @@ const KubeletLagMinute = v.strictObject({ starts: lagCounts, stops: lagCounts })
 export type KubeletLagMinute = v.InferOutput<typeof KubeletLagMinute>;
 
 /**
+ * For how long, of `span`, tasks of the node waited for processor, disk or memory: `some` at least one of them, `full` all that were not idle
+ * (Linux Documentation/accounting/psi.rst). The kernel has no `full` of the processor for a whole node.
+ */
+const NodePressure = v.pipe(
+  v.strictObject({
+    span: int4Count,
+    cpuSome: int4Count,
+    ioSome: int4Count,
+    ioFull: int4Count,
+    memorySome: int4Count,
+    memoryFull: int4Count,
+  }),
+  v.check(
+    ({ span, ...waits }) => Object.values(waits).every((wait) => wait <= span),
+    'is longer than its span',
+  ),
+);
+export type NodePressure = v.InferOutput<typeof NodePressure>;
+
+/**
  * What `lists` of a minute says of each relist: when its two calls began and ended, and when the last event was received that was
  * compared before it, in microseconds from the minute's `t` (at least -MAX_INT4); and flags: 1 the answer on sandboxes was incomplete,
  * 2 that on containers was, 4 the relist failed (both calls then have its begin and its end).
@@ -425,9 +449,13 @@ const RelistMinuteRecord = v.strictObject({
   errors: int4Count,
   max: duration,
   hist: v.pipe(v.array(count), v.maxLength(64)),
+  /** What the last relist listed, how many of them had exited, and the sizes of its two answers. */
   sandboxes: int4Count,
   containers: int4Count,
-  bytes,
+  exitedSandboxes: int4Count,
+  exitedContainers: int4Count,
+  sandboxListBytes: int4Count,
+  containerListBytes: int4Count,
   expected: int4Count,
   matched: int4Count,
   unobservable: int4Count,
@@ -440,6 +468,8 @@ const RelistMinuteRecord = v.strictObject({
   statuses: v.optional(MinuteStatuses),
   /** Absent when the kubelet's status was not seen to show any start or stop. */
   kubeletLag: v.optional(KubeletLagMinute),
+  /** Absent where the kernel does not report it. */
+  pressure: v.optional(NodePressure),
 });
 
 /** The current state of the node. The record with the highest (incarnation, seq) wins. */

@@ -225,6 +225,15 @@ export interface RelistSlice {
   /** The kubelet's own relists; null where it was not scraped. */
   readonly kubeletRelists: number | null;
   readonly kubeletP99Ms: number | null;
+  /**
+   * The pressure of the node: the share of the time in which at least one of its tasks (`some`), or all that were not idle (`full`), waited; null
+   * where its kernel does not report it.
+   */
+  readonly cpuSome: number | null;
+  readonly ioSome: number | null;
+  readonly ioFull: number | null;
+  readonly memorySome: number | null;
+  readonly memoryFull: number | null;
 }
 
 export interface ContainerEvent {

@@ -15,24 +15,27 @@ import { writeHistory } from '../support/storedHistory.ts';
 const MINUTE = 60_000_000;
 
 const ADDED = [
-  ...['span_us', 'covered_us', 'bytes', 'relists', 'errors', 'expected', 'matched', 'unobservable'],
+  ...['span_us', 'covered_us', 'relists', 'errors', 'expected', 'matched', 'unobservable'],
   ...[
     'relists',
     'discarded',
     'intervals',
     'interval_us',
     'relist_us',
-    'list_calls',
-    'list_errors',
-    'list_us',
+    'cpu_us',
+    ...['sandbox_lists', 'sandbox_list_errors', 'sandbox_list_us'],
+    ...['container_lists', 'container_list_errors', 'container_list_us'],
+    ...['sandbox_statuses', 'sandbox_status_errors', 'sandbox_status_us'],
+    ...['container_statuses', 'container_status_errors', 'container_status_us'],
   ].map((column) => `kubelet_${column}`),
-  ...['kubelet_status_us', 'kubelet_cpu_us'],
+  ...['pressure_us', 'cpu_some_us', 'io_some_us', 'io_full_us', 'memory_some_us', 'memory_full_us'],
 ];
 const GREATEST = [
   ...[
     'max_us',
     'sandboxes',
     'containers',
+    ...['exited_sandboxes', 'exited_containers', 'sandbox_list_bytes', 'container_list_bytes'],
     'kubelet_last_seen_age_ms',
     'kubelet_stream_errors',
     'kubelet_list_p99_ms',
@@ -74,6 +77,17 @@ const ANSWERED = `SELECT c.cluster_id, r.runtime_name, r.runtime_version, r.kube
 const bucketsOf = (n: number, length: number) =>
   Array.from({ length }, (_, i) => (i <= n % length ? (n + i) % 7 : 0));
 
+/** Some of a minute are too short to be kept. */
+const waits = (n: number) => ({
+  ...{
+    cpuSome: 50 * (n % 17),
+    ioSome: 20 * (n % 23),
+    ioFull: 10 * (n % 23),
+    memorySome: 30 * (n % 3),
+    memoryFull: 0,
+  },
+});
+
 /** Of some the calls were not counted, and of others the processor time was not reported. */
 const kubeletMinute = (n: number): KubeletMinute => ({
   scraped: { from: n * MINUTE, to: n * MINUTE + 45_000_000 },
@@ -89,19 +103,12 @@ const kubeletMinute = (n: number): KubeletMinute => ({
     ? {}
     : {
         calls: {
-          ...{
-            from: n * MINUTE,
-            to: n * MINUTE + 45_000_000 + n,
-            relistSum: n,
-            lists: 2 * n,
-            listErrors: n % 2,
-          },
-          ...{
-            listSum: 3 * n,
-            longestList: (n * 17) % 101,
-            statusSum: 5 * n,
-            cpu: n % 4 === 0 ? null : 7 * n,
-          },
+          ...{ from: n * MINUTE, to: n * MINUTE + 45_000_000 + n, relistSum: n },
+          sandboxLists: { calls: 2 * n, errors: n % 2, sum: 3 * n },
+          containerLists: { calls: 2 * n + 1, errors: n % 3, sum: 5 * n },
+          sandboxStatuses: { calls: n % 5, errors: 0, sum: 7 * n },
+          containerStatuses: { calls: n % 7, errors: n % 4, sum: 11 * n },
+          ...{ longestList: (n * 17) % 101, cpu: n % 4 === 0 ? null : 7 * n },
         },
       }),
 });
@@ -254,10 +261,11 @@ needs('postgres')('hours', () => {
           unobservable: n,
           errors: n % 2,
           max: (n * 7919) % 5000,
-          bytes: n,
+          ...{ exitedContainers: n % 17, sandboxListBytes: (n * 31) % 97, containerListBytes: (n * 37) % 89 },
         },
         ...{ sandboxes: n % 11, containers: n % 13, hist: bucketsOf(n, 24) },
         ...(n % 5 === 0 ? {} : { kubelet: kubeletMinute(n) }),
+        ...(n % 4 === 0 ? {} : { pressure: { span: 1_000 * n, ...waits(n) } }),
       }),
     );
     const batch = (from: number, to: number) => node.batch(from + 1, minutes.slice(from, to));

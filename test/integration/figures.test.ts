@@ -52,7 +52,7 @@ needs('postgres')('the figures of the database', () => {
     expect(value('oldest_due_report_age_seconds')).toBe(0);
     for (const reason of ['RecordsLost', 'CoverageLow', 'Unproven'])
       expect(value(`incomplete_nodes{reason="${reason}"}`)).toBe(0);
-    for (const verdict of ['runtime', 'kubelet', 'unknown'])
+    for (const verdict of ['container', 'pod', 'runtime', 'kubelet', 'node', 'unknown'])
       expect(value(`pleg_unhealthy_nodes{verdict="${verdict}"}`)).toBe(0);
     const [row] = await sql('SELECT extract(epoch FROM now())::float8 AS now');
     expect(value('maintenance_last_success_timestamp_seconds')).toBeGreaterThan(Number(row?.['now']) - 600);

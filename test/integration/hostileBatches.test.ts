@@ -392,9 +392,13 @@ needs('postgres', 'redis-server')('the store', () => {
 
   it('a number that no agent can count becomes a gap, and minutes can be read and added whatever is stored', async () => {
     const one = agentIncarnation('node-a');
-    const minute = relistMinute({ t: 1_000, bytes: 4_096, span: 60_000_000 });
+    const minute = relistMinute({ t: 1_000, containerListBytes: 4_096, span: 60_000_000 });
     await sendInTurn(
-      one.batch(1, [minute, relistMinute({ bytes: 2 ** 53 - 1 }), relistMinute({ span: 2 ** 53 - 1 })]),
+      one.batch(1, [
+        minute,
+        relistMinute({ containerListBytes: 2 ** 53 - 1 }),
+        relistMinute({ span: 2 ** 53 - 1 }),
+      ]),
     );
     expect(await rows('SELECT cause, records FROM plegwatch.gaps')).toEqual([
       { cause: 'unreadable', records: 1 },
@@ -405,17 +409,22 @@ needs('postgres', 'redis-server')('the store', () => {
     );
     await rows(
       `WITH made AS MATERIALIZED (
-         SELECT jsonb_populate_record(m, jsonb_build_object('seq', n, 'bytes', 9007199254740991, 'covered_us', 9007199254740991,
+         SELECT jsonb_populate_record(m, jsonb_build_object('seq', n, 'span_us', 9007199254740991, 'covered_us', 9007199254740991,
                 'day', current_date - 20, 'minute', current_date - 20)) AS r
          FROM store.relist_minute m, generate_series(2, 1201) AS n)
        INSERT INTO store.relist_minute SELECT (r).* FROM made`,
     );
-    const sums = 'SELECT bytes FROM plegwatch.relist_minutes ORDER BY minute';
-    expect(await rows(sums)).toEqual([{ bytes: '9223372036854775807' }, { bytes: '4096' }]);
+    const all = { span_ms: (1_200 * (2 ** 53 - 1)) / 1_000, container_list_bytes: 4_096 };
+    expect(
+      await rows('SELECT span_ms, container_list_bytes FROM plegwatch.relist_minutes ORDER BY minute'),
+    ).toEqual([
+      { ...all, span_ms: expect.closeTo(all.span_ms, -3) },
+      { span_ms: 60_000, container_list_bytes: 4_096 },
+    ]);
     expect((await maintain({ databaseUrl: bed.databaseUrl, log: silent }))?.kept).toEqual([]);
-    expect(await rows('SELECT bytes FROM plegwatch.relist_hours ORDER BY hour')).toEqual([
-      { bytes: '9223372036854775807' },
-      { bytes: '4096' },
+    expect(await rows('SELECT span_us, container_list_bytes FROM store.relist_hour ORDER BY hour')).toEqual([
+      { span_us: '9223372036854775807', container_list_bytes: 4_096 },
+      { span_us: '60000000', container_list_bytes: 4_096 },
     ]);
   });
 

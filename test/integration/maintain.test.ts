@@ -43,9 +43,9 @@ needs('postgres')('maintenance', () => {
     await query(
       databaseUrl,
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-                                 containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at,
-                                 lists)
-       SELECT current_date - 20 + n * interval '1 minute', current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 10, 2, 1, 0, 60000000,
+                                 containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, expected, matched,
+                                 unobservable, covered_us, span_us, ended_at, wall_at, lists)
+       SELECT current_date - 20 + n * interval '1 minute', current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 0, 0, 5, 5, 2, 1, 0, 60000000,
               60000000, current_date - 20 + (n + 1) * interval '1 minute', current_date - 20 + (n + 1) * interval '1 minute', ''
        FROM generate_series(1, 70) AS n`,
     );
@@ -103,11 +103,12 @@ needs('postgres')('maintenance', () => {
     await query(
       databaseUrl,
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, kubelet_relists, kubelet_hist,
+         containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, expected, matched, unobservable, covered_us,
+         span_us, ended_at, kubelet_relists, kubelet_hist,
          kubelet_last_seen_age_ms, kubelet_discarded, kubelet_stream_errors, kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us,
-         kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_list_calls, kubelet_list_errors, kubelet_list_us,
-         kubelet_longest_list_us, kubelet_status_us, kubelet_cpu_us, kubelet_resident_bytes, wall_at, lists)
-       SELECT at, current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 10, 2, 1, 0, 60000000, 60000000, at, k.relists, k.hist::int2[],
+         kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_sandbox_lists, kubelet_sandbox_list_errors, kubelet_sandbox_list_us,
+         kubelet_longest_list_us, kubelet_container_status_us, kubelet_cpu_us, kubelet_resident_bytes, wall_at, lists)
+       SELECT at, current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 0, 2, n, 10 * n, 2, 1, 0, 60000000, 60000000, at, k.relists, k.hist::int2[],
               n, n, n, n, k.relists, k.relists * 1000000::int8, at, at + interval '30 seconds' * k.relists / 60, 100 * k.relists, k.relists, n, 50 * k.relists, 1000 * n,
               10 * k.relists, 5 * k.relists, 100 * n, at, ''
        FROM (VALUES (1, 60, '{50,10}'), (2, 60, '{60}'), (3, 0, '{}'), (61, NULL, NULL)) AS k (n, relists, hist),
@@ -119,8 +120,9 @@ needs('postgres')('maintenance', () => {
       `SELECT bit_count(minute_bits::bit(64))::int AS minutes, kubelet_relists::int AS relists, kubelet_hist AS hist, kubelet_last_seen_age_ms::int AS age, kubelet_discarded::int AS discarded,
               kubelet_stream_errors::int AS stream_errors, kubelet_list_p99_ms AS p99, kubelet_intervals::int AS intervals,
               kubelet_interval_us::int AS interval_us, kubelet_counted_us::int AS counted_us, kubelet_relist_us::int AS relist_us,
-              kubelet_list_calls::int AS calls, kubelet_list_errors::int AS errors, kubelet_list_us::int AS list_us,
-              kubelet_longest_list_us::int AS longest_us, kubelet_status_us::int AS status_us,
+              kubelet_sandbox_lists::int AS calls, kubelet_sandbox_list_errors::int AS errors, kubelet_sandbox_list_us::int AS list_us,
+              kubelet_longest_list_us::int AS longest_us, kubelet_container_status_us::int AS status_us,
+              exited_containers, sandbox_list_bytes, container_list_bytes,
               kubelet_cpu_us::int AS cpu_us, kubelet_resident_bytes::int AS resident
        FROM store.relist_hour ORDER BY hour`,
     );
@@ -129,7 +131,13 @@ needs('postgres')('maintenance', () => {
         ...{ minutes: 3, relists: 120, hist: [110, 10], age: 3, discarded: 6, stream_errors: 3, p99: 3 },
         ...{ intervals: 120, interval_us: 120_000_000, counted_us: 60_000_000, relist_us: 12_000 },
         ...{ calls: 120, errors: 6, list_us: 6_000, longest_us: 3_000, status_us: 1_200 },
-        ...{ cpu_us: 600, resident: 300 },
+        ...{
+          cpu_us: 600,
+          resident: 300,
+          exited_containers: 2,
+          sandbox_list_bytes: 3,
+          container_list_bytes: 30,
+        },
       },
       {
         minutes: 1,
@@ -150,8 +158,9 @@ needs('postgres')('maintenance', () => {
     await query(
       databaseUrl,
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at, lists)
-       SELECT at, current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,32767}', 3, 4, 10, 2, 1, 0, 0, 0, at, at, ''
+         containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, expected, matched, unobservable, covered_us,
+         span_us, ended_at, wall_at, lists)
+       SELECT at, current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,32767}', 3, 4, 0, 0, 5, 5, 2, 1, 0, 0, 0, at, at, ''
        FROM generate_series(1, 65550) AS n, LATERAL (SELECT (current_date - 20)::timestamp AT TIME ZONE 'UTC' AS at) AS m`,
     );
     await maintain({ databaseUrl, log: silent });

@@ -8,8 +8,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type {
   GapScope,
   HangVerdict,
-  KubeletCalls,
   KubeletMinute,
+  MinuteStatuses,
+  NodePressure,
   RecordOf,
 } from '../../src/protocol/record.ts';
 import { agentIncarnation } from '../support/batches.ts';
@@ -22,11 +23,24 @@ const MINUTES = 10;
 const SECOND = 1_000_000;
 const ILL = 'PLEG is not healthy: pleg was last seen active 3m10s ago; threshold is 3m0s';
 
-type Ours = Pick<RecordOf<'relist_minute'>, 'relists' | 'errors' | 'max' | 'statuses'>;
+type Ours = Pick<RecordOf<'relist_minute'>, 'relists' | 'errors' | 'max' | 'pressure' | 'statuses'>;
+
+/** Its lists are both lists together, its statuses both statuses. */
+interface KubeletFigures
+  extends Pick<KubeletMinute, 'relists' | 'hist' | 'lastSeenAge' | 'intervals' | 'intervalSum'> {
+  /** When the first scrape before it began. */
+  readonly from: number;
+  readonly relistSum: number;
+  readonly longestList: number;
+  readonly lists: number;
+  readonly listErrors: number;
+  readonly listSum: number;
+  readonly statusSum: number;
+}
 
 interface VerdictScenario {
   /** What differs from a healthy node, by minute; null: no scrape. */
-  readonly kubelet?: Readonly<Record<number, Partial<KubeletCalls & KubeletMinute> | null>>;
+  readonly kubelet?: Readonly<Record<number, Partial<KubeletFigures> | null>>;
   readonly ours?: Readonly<Record<number, Partial<Ours> | null>>;
   /** In seconds; null: still open. */
   readonly gaps?: readonly [scope: GapScope, cause: string, from: number, to: number | null][];
@@ -99,6 +113,39 @@ const ONE_RELIST = {
   lists: 2,
 };
 
+/** The minutes in which lists of both hung, while tasks of the node waited for so many seconds of each. */
+const pressed = (waits: Partial<NodePressure>, minutes = [2, 3, 4, 5]): VerdictScenario => {
+  const none = { cpuSome: 0, ioSome: 0, ioFull: 0, memorySome: 0, memoryFull: 0 };
+  const pressure = { span: 60 * SECOND, ...none, ...waits };
+  const ours: Record<number, Partial<Ours>> = { ...OURS_HUNG };
+  for (const minute of minutes) ours[minute] = { ...ours[minute], pressure };
+  return { kubelet: HUNG, ours, gaps: OUR_GAPS, unhealthy: 'recovered' };
+};
+const DISK_FULL: NodePressure = {
+  ...{
+    span: 60 * SECOND,
+    cpuSome: 0,
+    ioSome: 60 * SECOND,
+    ioFull: 60 * SECOND,
+    memorySome: 0,
+    memoryFull: 0,
+  },
+};
+/** What the statuses of a node say while ListContainers hangs in the fourth and fifth minute. */
+const hanging = (verdict: HangVerdict): MinuteStatuses => ({
+  ...{ asked: 40, slow: 0, slowest: null },
+  hang: {
+    ...{ call: 'ListContainers', from: 130 * SECOND, to: null, waited: 170 * SECOND, verdict },
+    ...{ listed: 40, asked: 40, quick: 40, unanswered: 0 },
+  },
+});
+const hungWhilePressed = (verdict: HangVerdict): VerdictScenario => {
+  const scenario = pressed({ ioFull: 60 * SECOND });
+  return {
+    ...scenario,
+    ours: { ...scenario.ours, 4: { ...scenario.ours?.[4], statuses: hanging(verdict) } },
+  };
+};
 /** No list of the kubelet ended from the third minute on. */
 const NO_LIST_ENDED = Object.fromEntries(
   [2, 3, 4, 5, 6, 7, 8, 9].map((minute) => [
@@ -184,7 +231,7 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
   },
   'the kubelet had not relisted for ten seconds while a container held up a list for five: the container': {
     scenario: { kubelet: { 3: { lastSeenAge: 40 * SECOND } }, ...oursHung('container', 200) },
-    verdicts: ['slow not_slow slow container'],
+    verdicts: ['slow not_slow unknown container'],
   },
   "lists of both still hang, the agent's in an open gap: the runtime": {
     scenario: {
@@ -318,6 +365,59 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
     },
     verdicts: ['unhealthy failing unknown unknown'],
   },
+  'both waited for lists, and all tasks of the node for its disk: the node': {
+    scenario: pressed({ ioSome: 50 * SECOND, ioFull: 31 * SECOND }),
+    verdicts: ['unhealthy slow slow node'],
+  },
+  'both waited for lists, and all tasks of the node for memory: the node': {
+    scenario: pressed({ ioFull: 10 * SECOND, memorySome: 58 * SECOND, memoryFull: 45 * SECOND }),
+    verdicts: ['unhealthy slow slow node'],
+  },
+  'both waited for lists, and tasks of the node for its disk, though not all of them for half of the time: the runtime':
+    {
+      scenario: pressed({ ioSome: 60 * SECOND, ioFull: 29 * SECOND }),
+      verdicts: ['unhealthy slow slow runtime'],
+    },
+  'both waited for lists, and pressure was measured for less than half of the time: the runtime': {
+    scenario: pressed({ ioFull: 60 * SECOND }, [3]),
+    verdicts: ['unhealthy slow slow runtime'],
+  },
+  'both waited for lists, and always some task for a processor, which does not prove that the runtime did: the runtime':
+    {
+      scenario: pressed({ cpuSome: 60 * SECOND }),
+      verdicts: ['unhealthy slow slow runtime'],
+    },
+  'both waited for lists, always some task for a processor, and the agent did not run for a tenth of the time: the node':
+    {
+      scenario: {
+        ...pressed({ cpuSome: 60 * SECOND }),
+        gaps: [...OUR_GAPS, ['stream', 'agent_stalled', 200, 222]],
+      },
+      verdicts: ['unhealthy slow slow node'],
+    },
+  'the agent did not run for a tenth of the time, though tasks seldom waited for a processor: the runtime': {
+    scenario: {
+      ...pressed({ cpuSome: 50 * SECOND }),
+      gaps: [...OUR_GAPS, ['stream', 'agent_stalled', 200, 222]],
+    },
+    verdicts: ['unhealthy slow slow runtime'],
+  },
+  "only the kubelet's lists hung, although all tasks of the node waited for its disk: the kubelet": {
+    scenario: { ...pressed({ ioFull: 60 * SECOND }), ours: times(6, { pressure: DISK_FULL }), gaps: [] },
+    verdicts: ['unhealthy slow fast kubelet'],
+  },
+  'a list hung and every status was answered, although tasks waited for the disk: the runtime': {
+    scenario: hungWhilePressed('none'),
+    verdicts: ['unhealthy slow slow runtime'],
+  },
+  'a list hung and no status was answered, and tasks waited for the disk: the node': {
+    scenario: hungWhilePressed('runtime'),
+    verdicts: ['unhealthy slow slow node'],
+  },
+  'a list waited for one container, although tasks waited for the disk: the container': {
+    scenario: hungWhilePressed('container'),
+    verdicts: ['unhealthy slow slow container'],
+  },
   'a relist of 12 s that both waited for: the runtime': {
     scenario: {
       kubelet: SLOW_RELIST,
@@ -421,6 +521,36 @@ needs('postgres')('a verdict on PLEG', () => {
     });
     expect(row?.['kubelet_list_ms']).toBeGreaterThan(420_000);
   });
+
+  test('a verdict on the node says what it lacked, and shows all of its pressure', async () => {
+    const rows = await query(
+      databaseUrl,
+      `SELECT why, cpu_some, io_some, io_full, memory_some, memory_full FROM plegwatch.pleg_verdicts
+       WHERE node IN ($1, 'lists-of-both-hung-the-runtime') ORDER BY verdict`,
+      [nodeOf('both waited for lists, and all tasks of the node for memory: the node')],
+    );
+    expect(rows).toEqual([
+      {
+        why: 'tasks of the node waited for its memory for 75 % of the time',
+        ...{
+          cpu_some: 0,
+          io_some: 0,
+          io_full: expect.closeTo(1 / 6),
+          memory_some: expect.closeTo(58 / 60),
+          memory_full: 0.75,
+        },
+      },
+      // Its kernel does not report pressure.
+      {
+        why: 'both waited for lists',
+        cpu_some: null,
+        io_some: null,
+        io_full: null,
+        memory_some: null,
+        memory_full: null,
+      },
+    ]);
+  });
 });
 
 function recordsOf({
@@ -443,7 +573,7 @@ function recordsOf({
 function minuteOf(
   minute: number,
   ours: Partial<Ours> | null = {},
-  kubelet: Partial<KubeletCalls & KubeletMinute> | null = {},
+  kubelet: Partial<KubeletFigures> | null = {},
 ): RecordOf<'relist_minute'> | null {
   if (ours === null) return null;
   const t = minute * 60 * SECOND;
@@ -451,20 +581,24 @@ function minuteOf(
   return kubelet === null ? record : { ...record, kubelet: kubeletMinute(t, kubelet) };
 }
 
-function kubeletMinute(
-  t: number,
-  kubelet: Partial<KubeletCalls & Omit<KubeletMinute, 'scraped'>>,
-): KubeletMinute {
+function kubeletMinute(t: number, kubelet: Partial<KubeletFigures>): KubeletMinute {
   const { relists = 60, hist = [60], lastSeenAge = 1_400_000, ...more } = kubelet;
-  const { intervals = 0, intervalSum = 0, ...calls } = more;
+  const { intervals = 0, intervalSum = 0, from = t - 2 * SECOND, ...times } = more;
+  const { relistSum = 400_000, longestList = 3_000, ...sums } = times;
+  const { lists = 120, listErrors = 0, listSum = 300_000, statusSum = 0 } = sums;
+  const half = (n: number) => [Math.floor(n / 2), Math.ceil(n / 2)] as const;
+  const [[sandboxLists, containerLists], [sandboxErrors, containerErrors]] = [half(lists), half(listErrors)];
+  const [[sandboxSum, containerSum], [sandboxStatus, containerStatus]] = [half(listSum), half(statusSum)];
   return {
     scraped: { from: t, to: t + 58 * SECOND },
     ...{ relists, hist, lastSeenAge, intervals, intervalSum },
     ...{ discarded: null, streamErrors: null, listP99: null, resident: null },
     calls: {
-      ...{ from: t - 2 * SECOND, to: t + 58 * SECOND, relistSum: 400_000, statusSum: 0 },
-      ...{ lists: 120, listErrors: 0, listSum: 300_000, longestList: 3_000, cpu: null },
-      ...calls,
+      ...{ from, to: t + 58 * SECOND, relistSum, longestList, cpu: null },
+      sandboxLists: { calls: sandboxLists, errors: sandboxErrors, sum: sandboxSum },
+      containerLists: { calls: containerLists, errors: containerErrors, sum: containerSum },
+      sandboxStatuses: { calls: 1, errors: 0, sum: sandboxStatus },
+      containerStatuses: { calls: 1, errors: 0, sum: containerStatus },
     },
   };
 }

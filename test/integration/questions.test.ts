@@ -92,6 +92,19 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
       { kind: 'slow', verdict: 'runtime' },
       { kind: 'unhealthy', verdict: 'runtime' },
     ]);
+    const why = 'tasks of the node waited for its disk for 85 % of the time';
+    expect(of(rows, { node: 'west-005' })).toMatchObject([
+      { kind: 'slow', verdict: 'node', why },
+      { kind: 'unhealthy', verdict: 'node' },
+    ]);
+  },
+  'Was the node short of CPU, memory or disk time': (rows) => {
+    expect(nodes(rows)).toEqual(ofBoth(...ending(5)));
+    const none = { memory_some: '0.00', memory_full: '0.00' };
+    for (const row of of(rows, { kind: 'slow', cluster: 'east' }))
+      expect(row).toMatchObject({ ...none, cpu_some: '0.20', io_some: '0.00', io_full: '0.00' });
+    for (const row of of(rows, { kind: 'slow', cluster: 'west' }))
+      expect(row).toMatchObject({ ...none, cpu_some: '0.20', io_some: '0.95', io_full: '0.85' });
   },
   'How many hours did each node spend in fallback': (rows) => {
     expect(rows).toMatchObject(ofBoth(...ending(3)).map((node) => ({ node, hours: '30.0' })));
@@ -272,8 +285,23 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(of(rows, { cluster: 'east' }).reduce((total, row) => total + Number(row['relists']), 0)).toBe(
       (SIZE.nodes * SIZE.days * DAY_S) / 5,
     ),
-  'Does the kubelet wait for lists': (rows) =>
-    expect(nodes(rows)).toEqual(named('east', ending(5).slice(0, 4))),
+  'Does the kubelet wait for lists': (rows) => {
+    expect(nodes(rows)).toEqual(named('east', ending(5).slice(0, 4)));
+    const minutes = SIZE.days * MINUTES_OF_DAY;
+    expect(rows[0]).toMatchObject({
+      sandbox_list_ms: 20 * minutes,
+      // One of these minutes lasted as long as its lists.
+      container_list_ms: 30 * (minutes - 1) + SIZE.step * 1_000 - 20,
+      ...{ sandbox_statuses: String(2 * minutes), sandbox_status_ms: 4 * minutes },
+      ...{ container_statuses: String(4 * minutes), container_status_ms: 6 * minutes, errors: '0' },
+    });
+  },
+  'Which node nears the limit of a list': (rows) => {
+    expect(nodes(rows)).toEqual(ofBoth(...ending(8)));
+    expect(of(rows, { node: 'east-048' })).toMatchObject([
+      { mib: '9.2', days_left: expect.stringMatching(/^[56]$/), containers: 5_668, exited_containers: 5_600 },
+    ]);
+  },
   'Which pod makes the relist hang': (rows) => {
     expect(nodes(rows)).toEqual(ofBoth(...ending(1)));
     expect(of(rows, { node: 'east-001' })).toMatchObject([
@@ -423,6 +451,6 @@ needs('postgres')('the questions of docs/how-to/questions.md', () => {
       if (all === 0) empty.push(name);
     }
     // What the history has nothing of, and the questions ask nothing about.
-    expect(empty.sort()).toEqual(['listCall', 'rejected', 'relists', 'statusLags']);
+    expect(empty.sort()).toEqual(['listCall', 'rejected', 'relists']);
   });
 });

@@ -160,7 +160,7 @@ needs('redis-server', 'postgres')('the pod that makes relists hang', () => {
 
   /** The status, as `plegwatch report` prints it. */
   async function reportOf(node: string): Promise<unknown> {
-    const args = ['report', node, '--output', 'json', '--database-url', system.postgres.url];
+    const args = ['report', '--node', node, '--output', 'json', '--database-url', system.postgres.url];
     const { status } = JSON.parse(await run(process.execPath, [CLI, ...args]));
     return status;
   }

@@ -106,6 +106,10 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
       cpu_share: 0.03,
       resident_bytes: '120000000',
       relist_period_ms: 1005,
+      ...{ sandbox_lists: '60', sandbox_list_errors: '0', sandbox_list_ms: 30 },
+      ...{ container_lists: '60', container_list_errors: '0', container_list_ms: 50 },
+      ...{ sandbox_statuses: '2', sandbox_status_errors: '0', sandbox_status_ms: 3 },
+      ...{ container_statuses: '4', container_status_errors: '1', container_status_ms: 7 },
     });
     // 59.4 of 60: nearly the whole fifth bucket, which ends at 100 ms.
     expect(rows[0].relist_p99_ms).toBeCloseTo(70);
@@ -113,6 +117,21 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
       'SELECT kubelet_stream_errors FROM plegwatch.nodes WHERE last_seen IS NOT NULL',
     );
     expect(nodes.rows).toMatchObject([{ kubelet_stream_errors: '5' }]);
+  });
+
+  it('show how large each list was, how much of it had exited, and the pressure of the node, which is not known of every minute', async () => {
+    const { rows } = await client.query('SELECT * FROM plegwatch.relist_minutes ORDER BY minute');
+    const sizes = {
+      exited_sandboxes: 1,
+      exited_containers: 11,
+      sandbox_list_bytes: 12_000,
+      container_list_bytes: 48_000,
+    };
+    expect(rows).toMatchObject([
+      { ...sizes, cpu_some: null, io_full: null, memory_full: null },
+      // Up to a hundredth of the time is none.
+      { ...sizes, cpu_some: 0.5, io_some: 0.25, io_full: 0.125, memory_some: 0, memory_full: 0 },
+    ]);
   });
 
   it("compute the chance that relisting misses a short life from the kubelet's own period", async () => {

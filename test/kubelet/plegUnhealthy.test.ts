@@ -136,7 +136,10 @@ const counted = (node: string): Promise<unknown> =>
     `figures of the kubelet of ${node}`,
     async () =>
       (
-        await bed.system.sql('SELECT FROM plegwatch.kubelet_minutes WHERE node = $1 AND list_calls > 0', node)
+        await bed.system.sql(
+          'SELECT FROM plegwatch.kubelet_minutes WHERE node = $1 AND container_lists > 0',
+          node,
+        )
       )[0],
     WITHIN_MS,
   );

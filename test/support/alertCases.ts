@@ -32,6 +32,7 @@ function agentSeries(labels: string, values: Partial<AgentValues> = {}): SeriesV
     [`plegwatch_stream_state{${labels},state="Interrupted"}`]: all.interrupted,
     [`plegwatch_stream_state{${labels},state="Silent"}`]: all.silent,
     [`plegwatch_stream_state{${labels},state="Starved"}`]: all.starved,
+    [`plegwatch_list_bytes{${labels},list="containers"}`]: all.listBytes,
     [`plegwatch_relist_errors_total{${labels},code="UNAVAILABLE"}`]: all.relistErrors,
     [`plegwatch_relist_duration_seconds_count{${labels}}`]: all.relists,
     [`plegwatch_relist_duration_seconds_bucket{${labels},le="0.016"}`]: all.fastRelists,
@@ -58,6 +59,7 @@ const HEALTHY_AGENT = {
   interrupted: always(0),
   silent: always(0),
   starved: always(0),
+  listBytes: always(11 * 1024 * 1024),
   relistErrors: always(0),
   relists: growing(6),
   fastRelists: growing(6),
@@ -98,6 +100,7 @@ const HEALTHY_CONTROLLER: SeriesValues = {
   [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="container"}`]: always(0),
   [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="runtime"}`]: always(0),
   [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="kubelet"}`]: always(0),
+  [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="node"}`]: always(0),
   [`plegwatch_pleg_unhealthy_nodes{${IN_CONTROLLER},verdict="unknown"}`]: always(0),
   [`plegwatch_maintenance_last_success_timestamp_seconds{${IN_CONTROLLER}}`]: always(0),
 };
@@ -221,6 +224,16 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
       notYet: '10m',
       fires: '30m',
       labels: ON_A,
+    },
+  ],
+  [
+    'PlegwatchListNearLimit',
+    'a list grows to 13 MiB',
+    {
+      differs: nodeA({ listBytes: later(11 * 1024 * 1024, 13 * 1024 * 1024) }),
+      notYet: '18m',
+      fires: '22m',
+      labels: { ...ON_A, list: 'containers' },
     },
   ],
   [
@@ -391,7 +404,7 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
         },
       ] as const,
   ),
-  ...(['container', 'runtime', 'kubelet', 'unknown'] as const).map(
+  ...(['container', 'runtime', 'kubelet', 'node', 'unknown'] as const).map(
     (verdict) =>
       [
         'PlegwatchPlegUnhealthy',

@@ -32,15 +32,23 @@ export function evidence(): EvidenceRecord[] {
     listP99: 4_200,
     resident: 120_000_000,
     calls: {
-      ...{ from: 60_000_000, to: 110_000_000, relistSum: 90_000, statusSum: 0, cpu: 1_500_000 },
-      ...{ lists: 120, listErrors: 0, listSum: 80_000, longestList: 2_000 },
+      ...{ from: 60_000_000, to: 110_000_000, relistSum: 90_000, longestList: 2_000, cpu: 1_500_000 },
+      sandboxLists: { calls: 60, errors: 0, sum: 30_000 },
+      containerLists: { calls: 60, errors: 0, sum: 50_000 },
+      sandboxStatuses: { calls: 2, errors: 0, sum: 3_000 },
+      containerStatuses: { calls: 4, errors: 1, sum: 7_000 },
     },
+  };
+  const pressure = {
+    ...{ span: 60_000_000, cpuSome: 30_000_000, ioSome: 15_000_000, ioFull: 7_500_000 },
+    ...{ memorySome: 600_000, memoryFull: 0 },
   };
   const slowest = { containerId: id, isSandbox: false, at: 70_000_000, took: 2_500_400, timedOut: false };
   const minute = (no: number) =>
     relistMinute({
       t: no * US_PER_MINUTE,
-      ...{ relists: 12, max: 7_000, hist: [0, 3, 9], sandboxes: 10, containers: 20, bytes: 60_000 },
+      ...{ relists: 12, max: 7_000, hist: [0, 3, 9], sandboxes: 10, containers: 20 },
+      ...{ exitedSandboxes: 1, exitedContainers: 11, sandboxListBytes: 12_000, containerListBytes: 48_000 },
       ...{
         expected: 5,
         matched: 4,
@@ -49,7 +57,7 @@ export function evidence(): EvidenceRecord[] {
         lists: [0, 2_000, 2_000, 5_000, 0, 30],
       },
       // The kubelet is asked from the second minute on, and its relists are slow.
-      ...(no === 0 ? {} : { kubelet, statuses: { asked: 20, slow: 1, slowest } }),
+      ...(no === 0 ? {} : { kubelet, statuses: { asked: 20, slow: 1, slowest }, pressure }),
     });
   return [
     event(1, { eventType: 1 }),

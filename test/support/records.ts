@@ -46,7 +46,8 @@ export const relistMinute = (more: Partial<RecordOf<'relist_minute'>> = {}): Rec
   type: 'relist_minute',
   t: 1,
   span: 60_000_000,
-  ...{ relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 },
+  ...{ relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0 },
+  ...{ exitedSandboxes: 0, exitedContainers: 0, sandboxListBytes: 0, containerListBytes: 0 },
   ...{ expected: 0, matched: 0, unobservable: 0, covered: 0, decided: 0, wall: 0, lists: [] },
   ...more,
 });

@@ -222,7 +222,10 @@ export class TrafficNode {
       ...{
         sandboxes: pods,
         containers: pods,
-        bytes: pods * 1_300,
+        exitedSandboxes: 2,
+        exitedContainers: 3,
+        sandboxListBytes: pods * 600,
+        containerListBytes: pods * 700,
         expected: due,
         matched: due,
         unobservable: 0,
@@ -240,17 +243,23 @@ export class TrafficNode {
         },
         ...{ discarded: 0, streamErrors: 0, listP99: 4_950, resident: 120_000_512 + minute * 4_096 },
         calls: {
-          ...{
-            from: t - 15e6,
-            to: t + 45e6,
-            relistSum: 0,
-            lists: 2,
-            listErrors: 0,
-            listSum: 4_100,
-            longestList: 2_500,
-          },
-          ...{ statusSum: 30_000 + this.#duration(9_000), cpu: 1_700_000 + this.#duration(100_000) },
+          ...{ from: t - 15e6, to: t + 45e6, relistSum: 0, longestList: 2_500 },
+          sandboxLists: { calls: 1, errors: 0, sum: 1_600 },
+          containerLists: { calls: 1, errors: 0, sum: 2_500 },
+          sandboxStatuses: { calls: 4, errors: 0, sum: 10_000 + this.#duration(3_000) },
+          containerStatuses: { calls: 6, errors: 0, sum: 20_000 + this.#duration(6_000) },
+          cpu: 1_700_000 + this.#duration(100_000),
         },
+      },
+      // Of a node that is not short of anything.
+      pressure: {
+        ...{
+          span,
+          cpuSome: this.#duration(300_000),
+          ioSome: this.#duration(90_000),
+          ioFull: this.#duration(50_000),
+        },
+        ...{ memorySome: 0, memoryFull: 0 },
       },
     };
   }

@@ -7,14 +7,16 @@
 --   number % 10 = 3        its kubelet falls back on the third day at 03:12, as a runtime restart breaks the stream, until 09:12 of the fourth.
 --                          It then needs 5 % of a core instead of 3 %
 --   number % 10 = 4        its stream is broken on the second day from 10:00 to 16:00
---   number % 10 = 5        its runtime answers lists after 12 s on the sixth day from 12:00 to 12:10; NotReady from 12:05 to 12:12
+--   number % 10 = 5        its runtime answers lists after 12 s on the sixth day from 12:00 to 12:10; NotReady from 12:05 to 12:12. In cluster west,
+--                          all its tasks wait for the disk meanwhile for 85 % of the time
 --   number % 10 = 6        two containers of one name ran at once on the fifth day at 06:00
 --   number % 10 = 6        of 400 containers, two are OOMKilled; the STOPPED of one of them is lost
 --   number % 10 = 2        of 400 containers, one exits with 7; all others end with 0
 --   number % 10 = 7        its kubelet discards 5 events on the second day at 07:00
+--   number % 10 = 8        it keeps every exited container: 800 more each day, of 1700 bytes in the list
 --   number % 10 = 8        with cri-o, of 400 containers, the STARTED of one comes after its STOPPED; on the fifth day a list takes back an exit
 --   number % 10 = 0        its gate is switched off at noon of the last day but one. Statuses come after 5 s with the gate on, after 0.5 s with it off
---   every node             one container in 50 lives between two lists; a container that shows a blind spot, on containerd
+--   every node             20 % of the time a task waits for a processor; one container in 50 lives between two lists; a container that shows a blind spot, on containerd
 CREATE TEMP TABLE begin AS SELECT (now() AT TIME ZONE 'UTC')::date - (SELECT days FROM size) AS day;
 
 SELECT store.make_partition(t.name, b.day + d)
@@ -115,16 +117,20 @@ CREATE TEMP TABLE due AS
 SELECT node_id, date_bin(size.step * interval '1 s', happened_at, '2020-01-01') AS at, count(*) AS expected,
        count(*) FILTER (WHERE NOT is_lost AND NOT is_in_gap) AS matched, count(*) FILTER (WHERE is_in_gap) AS unobservable
 FROM transition, size GROUP BY 1, 2;
-INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes, containers, bytes, expected,
+INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes, containers, exited_sandboxes,
+                                 exited_containers, sandbox_list_bytes, container_list_bytes, expected,
                                  matched, unobservable, covered_us, span_us, ended_at, kubelet_relists, kubelet_hist, kubelet_last_seen_age_ms,
                                  kubelet_discarded, kubelet_stream_errors, kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us,
-                                 kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_list_calls, kubelet_list_errors, kubelet_list_us,
-                                 kubelet_longest_list_us, kubelet_status_us, wall_at, lists, kubelet_cpu_us, statuses_asked, statuses_slow,
-                                 slow_status_key, slow_status_at, slow_status_us, slow_status_timed_out,
-                                 hang_call, hang_verdict, hang_from, hang_to, hang_waited_us, hang_listed, hang_asked, hang_quick, hang_unanswered)
+                                 kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_sandbox_lists, kubelet_container_lists,
+                                 kubelet_sandbox_list_us, kubelet_container_list_us, kubelet_sandbox_statuses, kubelet_container_statuses,
+                                 kubelet_sandbox_status_us, kubelet_container_status_us, kubelet_longest_list_us, wall_at, lists, kubelet_cpu_us, statuses_asked, statuses_slow,
+                                 slow_status_key, slow_status_at, slow_status_us, slow_status_timed_out, pressure_us, cpu_some_us, io_some_us,
+                                 io_full_us, hang_call, hang_verdict, hang_from, hang_to, hang_waited_us, hang_listed, hang_asked, hang_quick,
+                                 hang_unanswered)
 SELECT t.at, (t.at AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 500000000 + t.no, m.cluster_id, size.step / 5, 0,
        CASE WHEN t.is_slow THEN 12000000 ELSE 4000 + 100 * (m.number % 50) END, CASE WHEN t.is_slow THEN ARRAY[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]
-       ELSE ARRAY[0, 0, size.step / 5 - 1, 1] END::int2[], 20 + m.number % 50, 20 + m.number % 50, 20000, coalesce(e.expected, 0), coalesce(e.matched, 0),
+       ELSE ARRAY[0, 0, size.step / 5 - 1, 1] END::int2[], 20 + m.number % 50, 20 + m.number % 50 + t.kept, 0, t.kept,
+       1200 * (20 + m.number % 50), 1700 * (20 + m.number % 50 + t.kept), coalesce(e.expected, 0), coalesce(e.matched, 0),
        coalesce(e.unobservable, 0),
        CASE WHEN m.number % 10 = 4 AND t.at >= m.began + interval '1 day 10 hours' AND t.at < m.began + interval '1 day 16 hours'
             THEN 0 ELSE size.step * 1000000::int8 END, size.step * 1000000::int8,
@@ -133,14 +139,17 @@ SELECT t.at, (t.at AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 500000000
        CASE WHEN m.number % 10 = 7 AND t.at = m.began + interval '1 day 7 hours' THEN 5 ELSE 0 END, CASE WHEN t.is_fallback THEN 5 ELSE 0 END,
        2.5, CASE WHEN t.is_fallback THEN size.step ELSE greatest(size.step / 300, 1) END,
        CASE WHEN t.is_fallback THEN size.step ELSE greatest(size.step / 300, 1) * 300 END * 1000000::int8,
-       t.at, t.at + size.step * interval '1 s', CASE WHEN t.is_slow THEN size.step * 1000000::int8 WHEN t.is_hung THEN 260000000 ELSE 100000 END, 5, 0,
-       CASE WHEN t.is_slow THEN size.step * 1000000::int8 ELSE 50000 END, CASE WHEN t.is_slow THEN 12000000 ELSE 20000 END,
-       CASE WHEN t.is_hung THEN 250000000 ELSE 10000 END,
+       t.at, t.at + size.step * interval '1 s', CASE WHEN t.is_slow THEN size.step * 1000000::int8 WHEN t.is_hung THEN 260000000 ELSE 100000 END, 2, 3,
+       20000, CASE WHEN t.is_slow THEN least(size.step * 1000000::int8, 2147483647) - 20000 ELSE 30000 END,
+       CASE WHEN t.is_hung THEN 52 ELSE 2 END, 4,
+       CASE WHEN t.is_hung THEN 247000000 ELSE 4000 END, CASE WHEN t.is_hung THEN 3000000 ELSE 6000 END, CASE WHEN t.is_slow THEN 12000000 ELSE 20000 END,
        t.at + size.step * interval '1 s', '', size.step * CASE WHEN t.is_fallback THEN 50000 ELSE 30000 END,
        CASE WHEN t.is_hung THEN 9 WHEN t.is_locked THEN 40 END, CASE WHEN t.is_hung THEN 3 WHEN t.is_locked THEN 1 END,
        CASE WHEN t.is_hung THEN hung.sandbox_key WHEN t.is_locked THEN hung.container_key END,
        CASE WHEN t.is_hung OR t.is_locked THEN t.at + interval '12 s' END, CASE WHEN t.is_hung THEN 5000000 WHEN t.is_locked THEN 200000000 END,
-       CASE WHEN t.is_hung OR t.is_locked THEN true END, locked.call, locked.verdict, locked.from_at, locked.to_at, locked.waited_us, locked.listed,
+       CASE WHEN t.is_hung OR t.is_locked THEN true END,
+       p.us, p.us / 5, CASE WHEN t.is_slow AND c.name = 'west' THEN p.us * 0.95 END, CASE WHEN t.is_slow AND c.name = 'west' THEN p.us * 0.85 END,
+       locked.call, locked.verdict, locked.from_at, locked.to_at, locked.waited_us, locked.listed,
        locked.asked, locked.quick, locked.unanswered
 FROM size CROSS JOIN member m
 CROSS JOIN LATERAL (
@@ -148,9 +157,12 @@ CROSS JOIN LATERAL (
          m.number % 10 = 5 AND no * size.step >= 5 * 86400 + 43200 AND no * size.step < 5 * 86400 + 43800 AS is_slow,
          m.number % 10 = 3 AND no * size.step >= 2 * 86400 + 11520 AND no * size.step < 3 * 86400 + 33120 AS is_fallback,
          m.number % 10 = 1 AND no * size.step = 3 * 86400 + 18000 AS is_hung,
-         m.number % 10 = 8 AND no * size.step = 3 * 86400 + 21600 AS is_locked
+         m.number % 10 = 8 AND no * size.step = 3 * 86400 + 21600 AS is_locked,
+         CASE WHEN m.number % 10 = 8 THEN 800 * (no * size.step / 86400 + 1) ELSE 0 END AS kept
   FROM generate_series(0, size.days * 86400 / size.step - 1) AS no
 ) t
+CROSS JOIN LATERAL (SELECT least(size.step * 1000000::int8, 2147483647)::int4 AS us) p
+JOIN store.cluster c ON c.cluster_id = m.cluster_id
 JOIN store.context x ON x.node_id = m.node_id AND x.context_no = CASE WHEN t.at < m.began + interval '3 days' THEN 1 ELSE 2 END
 LEFT JOIN due e ON e.node_id = m.node_id AND e.at = t.at
 LEFT JOIN LATERAL (

@@ -122,8 +122,9 @@ export class EvidenceFixture {
     );
     await this.#do(
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at, lists)
-       SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, context_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 1000, 4, 4, 0, 60000000,
+         containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, expected, matched, unobservable, covered_us,
+         span_us, ended_at, wall_at, lists)
+       SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, context_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 0, 0, 400, 600, 4, 4, 0, 60000000,
          60000000, at + interval '1 minute', at + interval '1 minute', ''
        FROM store.node, generate_series(0, $3::int4 - 1) AS i, LATERAL (SELECT now() - ($3::int4 - i) * interval '1 minute' AS at) AS m
        WHERE node_id = $1`,

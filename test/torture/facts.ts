@@ -38,14 +38,17 @@ export function factsOf(record: EvidenceRecord): string | null {
       return asText([window.from, window.to, keyOf(id), states]);
     }
     case 'relist_minute': {
-      const { t, span, relists, errors, max, sandboxes, containers, bytes } = record;
+      const { t, span, relists, errors, max, sandboxes, containers } = record;
+      const { exitedSandboxes, exitedContainers, sandboxListBytes, containerListBytes } = record;
       const { expected, matched, unobservable, covered, wall, lists } = record;
       const counts = record.hist.slice(0, record.hist.findLastIndex((n) => n > 0) + 1);
       const hist = counts.map((n) => Math.min(n, INT2_MAX));
-      const figures = [relists, errors, max, sandboxes, containers, bytes];
+      const figures = [relists, errors, max, sandboxes, containers];
+      const sizes = [exitedSandboxes, exitedContainers, sandboxListBytes, containerListBytes];
       return asText([
         t + span,
         ...figures,
+        ...sizes,
         expected,
         matched,
         unobservable,

@@ -29,6 +29,7 @@ import type { SavedMode } from './kubelet/modeTracker.ts';
 import type { KubeletScraper } from './kubelet/scraper.ts';
 import { KubeletMonitor, type ModeStore } from './kubeletMonitor.ts';
 import { MalformedMessages } from './malformedMessageCounts.ts';
+import { PressureMeter, type ReadPressure, readPressure } from './nodePressure.ts';
 import { NodeState } from './nodeState.ts';
 import { PodsWatch } from './pods/podsWatch.ts';
 import { RelistMonitor } from './relistMonitor.ts';
@@ -74,6 +75,8 @@ export interface ObserverOptions {
   readonly paceStore: PaceStore;
   /** For a simulated node. Default: a process. */
   readonly startReader?: StartReader;
+  /** For a simulated node. Default: that of this machine. */
+  readonly readPressure?: ReadPressure;
 }
 
 export class Observer {
@@ -163,6 +166,7 @@ export class Observer {
       profile,
       kubelet: this.#kubelet,
       slowStatuses: this.#slowStatuses,
+      pressure: new PressureMeter(epochStart, log, options.readPressure ?? readPressure),
       onRelist: (recovered) => this.#relisted(recovered),
     });
     this.#stream.start();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ListedItem } from '../../protocol/observation.ts';
+import type { ListedItem, ShownState } from '../../protocol/observation.ts';
 import { parseRecord, RELIST_BOUNDS_MS } from '../../protocol/record.ts';
 import { type Mono, millis, mono, shift, wall } from '../../protocol/units.ts';
 import type { ComparisonCounters } from '../compare/comparison.ts';
@@ -18,12 +18,15 @@ const figures = (more: Partial<ComparisonCounters> = {}): ComparisonCounters => 
   ...more,
 });
 const known = (counters = figures(), decidedUntil = START) => ({ counters, decidedUntil });
-const stats = (ms: number) => ({ took: millis(ms), sandboxes: 3, containers: 4, bytes: 500 });
-const list = (start: Mono, ms: number, whole = true) => ({
+const stats = (ms: number) => ({ took: millis(ms), sandboxListBytes: 200, containerListBytes: 300 });
+const list = (start: Mono, ms: number, whole = true, states: readonly ShownState[] = []) => ({
   start,
   end: shift(start, ms * 1000),
-  items: new Map<string, ListedItem>(),
+  items: new Map(states.map((state, i): [string, ListedItem] => [`${i}`, { object: object(`${i}`), state }])),
   whole,
+});
+const object = (id: string) => ({
+  ...{ id, sandbox: id, isSandbox: true, podUid: 'u', namespace: 'n', pod: 'p', container: '', attempt: 0 },
 });
 const relist = (start: Mono, ms = 1) => ({
   sandboxes: list(start, ms),
@@ -62,13 +65,19 @@ test('a relist counts in the first bucket whose bound it does not exceed, a long
 test('sizes are those of the last relist, errors are counted', () => {
   const minute = new RelistMinute(START, MINUTE, figures());
   minute.addRelist(relist(START), null, stats(1));
-  minute.addRelist(relist(START), null, { took: millis(1), sandboxes: 7, containers: 8, bytes: 9 });
+  minute.addRelist(
+    {
+      sandboxes: list(START, 1, true, ['running', 'exited', 'unknown']),
+      containers: list(START, 1, true, ['exited', 'created', 'running', 'exited']),
+    },
+    null,
+    { took: millis(1), sandboxListBytes: 7, containerListBytes: 9 },
+  );
   minute.addFailure({ from: START, at: START }, null);
   minute.addFailure({ from: START, at: START }, null);
   expect(minute.record(START, END, known())).toMatchObject({
-    sandboxes: 7,
-    containers: 8,
-    bytes: 9,
+    ...{ sandboxes: 3, exitedSandboxes: 1, sandboxListBytes: 7 },
+    ...{ containers: 4, exitedContainers: 2, containerListBytes: 9 },
     errors: 2,
   });
 });

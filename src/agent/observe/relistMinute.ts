@@ -1,7 +1,7 @@
 /*
  * One minute of relists, summed up on the agent, so that an idle node sends one small record a minute.
  */
-import type { Relist } from '../../protocol/observation.ts';
+import type { ListAnswer, Relist } from '../../protocol/observation.ts';
 import { LIST_FLAGS, MAX_INT4, MAX_LISTED, RELIST_BOUNDS_MS, type RecordOf } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, millis, since, type Wall } from '../../protocol/units.ts';
 import type { Comparison, ComparisonCounters } from '../compare/comparison.ts';
@@ -13,9 +13,9 @@ export const FIRST_MINUTE: Micros = millis(10_000);
 /** One successful relist. */
 export interface RelistStats {
   readonly took: Micros;
-  readonly sandboxes: number;
-  readonly containers: number;
-  readonly bytes: number;
+  /** The sizes of its two answers. */
+  readonly sandboxListBytes: number;
+  readonly containerListBytes: number;
 }
 
 export class RelistMinute {
@@ -27,7 +27,7 @@ export class RelistMinute {
   #relists = 0;
   #errors = 0;
   #max = 0;
-  #last: RelistStats = { took: millis(0), sandboxes: 0, containers: 0, bytes: 0 };
+  #last: { readonly relist: Relist; readonly stats: RelistStats } | null = null;
 
   /** `counters`: those of the comparison when the minute starts. */
   constructor(start: Mono, length: Micros, counters: Readonly<ComparisonCounters>) {
@@ -37,7 +37,8 @@ export class RelistMinute {
   }
 
   /** `lastEvent`: when the last event was received that was compared before. */
-  addRelist({ sandboxes, containers }: Relist, lastEvent: Mono | null, stats: RelistStats): void {
+  addRelist(relist: Relist, lastEvent: Mono | null, stats: RelistStats): void {
+    const { sandboxes, containers } = relist;
     this.#addLists(
       [sandboxes.start, sandboxes.end, containers.start, containers.end],
       lastEvent,
@@ -46,7 +47,7 @@ export class RelistMinute {
     );
     this.#relists += 1;
     this.#max = Math.max(this.#max, stats.took);
-    this.#last = stats;
+    this.#last = { relist, stats };
     const bucket = RELIST_BOUNDS_MS.findIndex((bound) => stats.took <= bound * 1000);
     const at = bucket === -1 ? RELIST_BOUNDS_MS.length : bucket;
     this.#hist[at] = (this.#hist[at] ?? 0) + 1;
@@ -71,10 +72,11 @@ export class RelistMinute {
     epochStart: Mono,
     { now, wall }: { readonly now: Mono; readonly wall: Wall },
     { counters, decidedUntil }: Pick<Comparison, 'counters' | 'decidedUntil'>,
-    others: Pick<RecordOf<'relist_minute'>, 'kubelet' | 'statuses' | 'kubeletLag'> = {},
+    others: Pick<RecordOf<'relist_minute'>, 'kubelet' | 'statuses' | 'pressure' | 'kubeletLag'> = {},
   ): RecordOf<'relist_minute'> {
     const added = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
       Math.max(0, Math.round(counters[key] - this.#before[key]));
+    const last = this.#last;
     return {
       type: 'relist_minute',
       t: since(epochStart, this.start),
@@ -85,9 +87,12 @@ export class RelistMinute {
       errors: this.#errors,
       max: Math.round(this.#max),
       hist: this.#hist,
-      sandboxes: this.#last.sandboxes,
-      containers: this.#last.containers,
-      bytes: this.#last.bytes,
+      sandboxes: last?.relist.sandboxes.items.size ?? 0,
+      containers: last?.relist.containers.items.size ?? 0,
+      exitedSandboxes: last === null ? 0 : exitedOf(last.relist.sandboxes),
+      exitedContainers: last === null ? 0 : exitedOf(last.relist.containers),
+      sandboxListBytes: last?.stats.sandboxListBytes ?? 0,
+      containerListBytes: last?.stats.containerListBytes ?? 0,
       expected: added('expected'),
       matched: added('matched'),
       unobservable: added('unobservable'),
@@ -96,4 +101,10 @@ export class RelistMinute {
       ...others,
     };
   }
+}
+
+function exitedOf({ items }: ListAnswer): number {
+  let exited = 0;
+  for (const { state } of items.values()) if (state === 'exited') exited += 1;
+  return exited;
 }

@@ -15,6 +15,7 @@ import type { KubeletMonitor } from './kubeletMonitor.ts';
 import { ListGaps, SLOW_LIST } from './listGaps.ts';
 import { type ListHang, ListHangs } from './listHangs.ts';
 import type { MalformedMessages } from './malformedMessageCounts.ts';
+import type { PressureMeter } from './nodePressure.ts';
 import type { NodeState } from './nodeState.ts';
 import { Relister, type RelisterOptions, type RelistFailure } from './relister.ts';
 import { FIRST_MINUTE, MINUTE, RelistMinute, type RelistStats } from './relistMinute.ts';
@@ -34,6 +35,7 @@ export interface RelistMonitorOptions extends RelisterOptions {
   readonly log: Logger;
   readonly kubelet: KubeletMonitor | null;
   readonly slowStatuses: Pick<SlowStatusSearch, 'takeMinute'>;
+  readonly pressure: Pick<PressureMeter, 'takeMinute'>;
   /** A relist succeeded; `recovered`: the one before had failed. To be reported now. */
   readonly onRelist: (recovered: boolean) => void;
 }
@@ -109,6 +111,7 @@ export class RelistMonitor {
   /** Reports the minute so far and begins the next. What the comparison found must have been reported: the minute says that it was. */
   reportMinute(now: Mono): void {
     const { comparison, epochStart, kubelet, reporter, slowStatuses } = this.#options;
+    const pressure = this.#options.pressure.takeMinute(now);
     const ofKubelet = kubelet?.takeMinute();
     const kubeletLag = comparison.takeKubeletLag();
     const { statuses, slowest } = slowStatuses.takeMinute(epochStart);
@@ -116,6 +119,7 @@ export class RelistMonitor {
       ...(ofKubelet === undefined ? {} : { kubelet: ofKubelet }),
       ...(statuses === null ? {} : { statuses }),
       ...(kubeletLag === null ? {} : { kubeletLag }),
+      ...(pressure === undefined ? {} : { pressure }),
     };
     const clocks = { now, wall: wallNow() };
     reporter.report(this.#minute.record(epochStart, clocks, comparison, others), slowest);
@@ -130,6 +134,8 @@ export class RelistMonitor {
     comparison.relisted(relist);
     this.#minute.addRelist(relist, this.#lastEvent, stats);
     metrics.relistDuration.observe(stats.took / 1e6);
+    metrics.listBytes.set({ list: 'sandboxes' }, stats.sandboxListBytes);
+    metrics.listBytes.set({ list: 'containers' }, stats.containerListBytes);
     nodeState.setRelist(true, '');
     this.#hangs.answered(relist.containers.end);
     this.#listGaps.answered(relist.sandboxes.start, relist.containers.end);

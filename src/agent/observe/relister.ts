@@ -178,9 +178,8 @@ export class Relister {
       const took = between(start, containers.end);
       const stats = {
         took,
-        sandboxes: sandboxes.items.size,
-        containers: containers.items.size,
-        bytes: sandboxes.bytes + containers.bytes,
+        sandboxListBytes: sandboxes.bytes,
+        containerListBytes: containers.bytes,
       };
       this.#events.relisted({ sandboxes, containers }, stats);
       return { minWait: took / MAX_SHARE_OF_TIME, failed: false };

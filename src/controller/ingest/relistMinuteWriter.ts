@@ -1,7 +1,14 @@
 /*
  * Columns of store.relist_minute.
  */
-import type { KubeletCalls, KubeletMinute, ListHang, MinuteStatuses } from '../../protocol/record.ts';
+import type {
+  CallTotals,
+  KubeletCalls,
+  KubeletMinute,
+  ListHang,
+  MinuteStatuses,
+  NodePressure,
+} from '../../protocol/record.ts';
 import { packLists } from '../../store/listTimes.ts';
 import { literal } from '../../store/literal.ts';
 import type { BatchScope } from './batchScope.ts';
@@ -36,7 +43,15 @@ function kubeletColumns(rows: readonly MinuteRow[]): unknown[] {
   ];
 }
 
-/** Null where the kubelet's calls were not counted. */
+type Call = { [K in keyof KubeletCalls]: KubeletCalls[K] extends CallTotals ? K : never }[keyof KubeletCalls];
+const CALLS = [
+  'sandboxLists',
+  'containerLists',
+  'sandboxStatuses',
+  'containerStatuses',
+] as const satisfies readonly Call[];
+
+/** Null where the kubelet's calls were not counted; errors also where there were none. */
 function callColumns(rows: readonly MinuteRow[]): unknown[] {
   const column = (value: (calls: KubeletCalls, epochStart: number) => number | null) =>
     literal(rows, ({ scope, record: { kubelet } }) =>
@@ -46,12 +61,13 @@ function callColumns(rows: readonly MinuteRow[]): unknown[] {
     column(({ from }, epochStart) => epochStart + from),
     column(({ to }, epochStart) => epochStart + to),
     column(({ relistSum }) => relistSum),
-    column(({ lists }) => Math.min(lists, INT4_MAX)),
-    column(({ listErrors }) => Math.min(listErrors, INT4_MAX)),
-    column(({ listSum }) => listSum),
     column(({ longestList }) => longestList),
-    column(({ statusSum }) => statusSum),
     column(({ cpu }) => cpu),
+    ...CALLS.flatMap((call) => [
+      column((calls) => Math.min(calls[call].calls, INT4_MAX)),
+      column((calls) => Math.min(calls[call].errors, INT4_MAX) || null),
+      column((calls) => Math.min(calls[call].sum, INT4_MAX)),
+    ]),
   ];
 }
 
@@ -68,6 +84,28 @@ function statusColumns(rows: readonly MinuteRow[]): unknown[] {
     slowest(({ at }, { epochStart }) => epochStart + at),
     slowest(({ took }) => took),
     rows.map(({ record }) => record.statuses?.slowest?.timedOut ?? null),
+  ];
+}
+
+const WAITS = [
+  'cpuSome',
+  'ioSome',
+  'ioFull',
+  'memorySome',
+  'memoryFull',
+] as const satisfies readonly (keyof NodePressure)[];
+/** The share of the time that a calm node has, which takes no room. */
+const MIN_PRESSURE = 0.01;
+
+/** Null where the pressure was not measured; from the second on, where it is too little to say. */
+function pressureColumns(rows: readonly MinuteRow[]): unknown[] {
+  const column = (value: (pressure: NodePressure) => number | null) =>
+    literal(rows, ({ record: { pressure } }) => (pressure === undefined ? null : value(pressure)));
+  return [
+    column(({ span }) => span),
+    ...WAITS.map((what) =>
+      column((pressure) => (pressure[what] > MIN_PRESSURE * pressure.span ? pressure[what] : null)),
+    ),
   ];
 }
 
@@ -98,7 +136,10 @@ export const writeRelistMinutes = recordWriter('relist_minute', insertRelistMinu
   rows.map(({ record }) => histogram(record.hist)),
   literal(rows, ({ record }) => record.sandboxes),
   literal(rows, ({ record }) => record.containers),
-  literal(rows, ({ record }) => record.bytes),
+  literal(rows, ({ record }) => record.exitedSandboxes),
+  literal(rows, ({ record }) => record.exitedContainers),
+  literal(rows, ({ record }) => record.sandboxListBytes),
+  literal(rows, ({ record }) => record.containerListBytes),
   literal(rows, ({ record }) => record.expected),
   literal(rows, ({ record }) => record.matched),
   literal(rows, ({ record }) => record.unobservable),
@@ -109,5 +150,6 @@ export const writeRelistMinutes = recordWriter('relist_minute', insertRelistMinu
   literal(rows, ({ record }) => record.wall),
   rows.map(({ record }) => packLists(record.lists)),
   ...statusColumns(rows),
+  ...pressureColumns(rows),
   ...hangColumns(rows),
 ]);

@@ -52,6 +52,22 @@ describe('the verdicts of a report', () => {
     });
   });
 
+  test('name the container that holds up a list, where the report does', () => {
+    const list_hang = {
+      ...{
+        list_call: 'ListContainers',
+        from_at: ago(60),
+        verdict: 'container',
+        why: 'One status does not answer',
+      },
+      ...{ pod_namespace: 'shop', pod_name: 'cart-0', container_name: 'cart', container_id: 'abc' },
+    };
+    expect(verdictOf(build({ list_hang }), 'PLEGListsFailing')).toMatchObject({
+      status: 'True',
+      message: expect.stringContaining('shop/cart-0/cart'),
+    });
+  });
+
   test('say of a silent agent that the evidence is incomplete, and nothing of its kubelet and runtime', () => {
     expect(statesOf(build({ last_seen: ago(600) }))).toEqual([
       'PLEGKubeletFallback Unknown AgentSilent',

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { ago, build, miss, state } from '../../../test/support/evidenceRow.ts';
+import { ago, build, hang, miss, state } from '../../../test/support/evidenceRow.ts';
 
 test('a status can have every field of the resource definition, and no others', () => {
   const file = new URL('../../../crds/plegreports.plegwatch.dev.yaml', import.meta.url);
@@ -18,6 +18,7 @@ test('a status can have every field of the resource definition, and no others', 
   const status = build({
     missed_events: [{ ...miss(1), lag_ms: 12.4 }],
     mode_history: [change],
+    list_hang: hang,
     kubelet_stream_errors: 5,
     kubelet_relist_period_ms: 1001.4,
     state: { ...state, stream_reason: 'x', stream_error: 'y' },

@@ -50,6 +50,8 @@ export const readRelists = statement(
     ...{ at: timestamptz, seconds: int4, relists: float8, errors: float8, hist: int4Array },
     ...{ p50Ms: nullable(float8), p99Ms: nullable(float8), maxMs: nullable(float8) },
     ...{ kubeletRelists: nullable(float8), kubeletP99Ms: nullable(float8) },
+    ...{ cpuSome: nullable(float8), ioSome: nullable(float8), ioFull: nullable(float8) },
+    ...{ memorySome: nullable(float8), memoryFull: nullable(float8) },
   }),
 );
 

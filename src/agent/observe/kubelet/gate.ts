@@ -11,7 +11,6 @@
 import { between, type Micros, type Mono, millis, type Wall } from '../../../protocol/units.ts';
 import type { Scrape } from './client.ts';
 import type { KubeletFigures } from './metrics.ts';
-import { hasGivenUp } from './modeInference.ts';
 
 export type GateStatus =
   | { readonly is: 'off' | 'on'; readonly readAt: Mono }
@@ -42,11 +41,6 @@ export class FeatureGate {
   /** Those of the last good scrape. */
   get figures(): KubeletFigures | null {
     return this.#last?.figures ?? null;
-  }
-
-  /** Whether the kubelet is known to have given up its own stream until it restarts. */
-  hasGivenUp(now: Mono): boolean {
-    return this.status(now).is === 'on' && this.#last !== null && hasGivenUp(this.#last.figures);
   }
 
   take(scrape: Scrape): void {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { KUBELET_RELIST_BOUNDS_MS, parseRecord } from '../../../protocol/record.ts';
 import { mono, wall } from '../../../protocol/units.ts';
@@ -6,6 +7,8 @@ import { KubeletMinutes } from './kubeletMinute.ts';
 import { readMetrics } from './metrics.ts';
 
 const START_S = 1_700_000_000;
+
+const NO_CALLS = { calls: 0, errors: 0, sum: 0 };
 
 interface ReportedFigures {
   /** Durations of all relists so far, in milliseconds. */
@@ -207,15 +210,50 @@ test('call durations are summed over scrapes, and the longest list took at least
     from: 0,
     to: 20_000_000,
     relistSum: 704_000,
-    lists: 3,
-    listErrors: 1,
-    listSum: 304_000,
+    sandboxLists: { calls: 3, errors: 1, sum: 304_000 },
+    containerLists: NO_CALLS,
+    sandboxStatuses: NO_CALLS,
+    containerStatuses: { calls: 1, errors: 0, sum: 400_000 },
     longestList: 300_000,
-    statusSum: 400_000,
     cpu: null,
   });
   minutes.add(goodScrape(30, { relists: [1, 700, 4], lists: [1, 9_000, 300, 2, 2, 12_000, 2, 2] }));
-  expect(minutes.take()?.calls).toMatchObject({ from: 20_000_000, lists: 3, longestList: 10_000_000 });
+  expect(minutes.take()?.calls).toMatchObject({
+    from: 20_000_000,
+    sandboxLists: { calls: 3 },
+    longestList: 10_000_000,
+  });
+});
+
+test('lists and statuses of a real kubelet are counted apart', () => {
+  const scrapeOf = (file: string, seconds: number): GoodScrape => {
+    const figures = readMetrics(readFileSync(new URL(`testdata/${file}`, import.meta.url), 'utf8'));
+    if (figures === null) throw new Error('not a kubelet');
+    const at = {
+      started: mono(seconds * 1e6),
+      ended: mono(seconds * 1e6),
+      wall: wall((START_S + seconds) * 1e6),
+    };
+    return { ok: true, figures, identity: 'Verified', ...at };
+  };
+  const minutes = new KubeletMinutes(mono(0));
+  // Its containerd was killed in between: it asked for sandboxes and got none. What it counted before is no part of the minute.
+  minutes.add(scrapeOf('1.37-hint.txt', 0));
+  minutes.add(scrapeOf('1.37-disabled.txt', 30));
+  expect(minutes.take()?.calls).toMatchObject({
+    sandboxLists: { calls: 33, errors: 33, sum: 5_607 },
+    ...{ containerLists: NO_CALLS, sandboxStatuses: NO_CALLS, containerStatuses: NO_CALLS },
+  });
+  // All of it, beside a kubelet that started before.
+  const all = new KubeletMinutes(mono(0));
+  all.add(scrapeOf('1.36-generic.txt', 0));
+  all.add(scrapeOf('1.37-hint.txt', 30));
+  expect(all.take()?.calls).toMatchObject({
+    sandboxLists: { calls: 374, errors: 3, sum: 361_720_330 },
+    containerLists: { calls: 376, errors: 1, sum: 224_278_965 },
+    sandboxStatuses: { calls: 19, errors: 0, sum: 183_391 },
+    containerStatuses: { calls: 44, errors: 0, sum: 354_272 },
+  });
 });
 
 test("the kubelet's processor time is the increase between scrapes, its memory that of the last one", () => {
@@ -231,9 +269,10 @@ test("the kubelet's processor time is the increase between scrapes, its memory t
 
 function recordWith(kubelet: ReturnType<KubeletMinutes['take']>) {
   const times = { t: 0, span: 0, wall: 0, decided: 0, lists: [] };
-  const relists = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
+  const relists = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0 };
+  const sizes = { exitedSandboxes: 0, exitedContainers: 0, sandboxListBytes: 0, containerListBytes: 0 };
   const events = { expected: 0, matched: 0, unobservable: 0, covered: 0 };
-  return { type: 'relist_minute', ...times, ...relists, ...events, kubelet };
+  return { type: 'relist_minute', ...times, ...relists, ...sizes, ...events, kubelet };
 }
 
 test('figures too large for a record are clamped', () => {

@@ -2,7 +2,12 @@
  * A minute of what a kubelet reports about its PLEG, summed over scrapes. The first scrape only sets the baseline; a kubelet that
  * restarted counts from zero.
  */
-import { KUBELET_RELIST_BOUNDS_MS, type KubeletCalls, type KubeletMinute } from '../../../protocol/record.ts';
+import {
+  type CallTotals,
+  KUBELET_RELIST_BOUNDS_MS,
+  type KubeletCalls,
+  type KubeletMinute,
+} from '../../../protocol/record.ts';
 import { type Mono, since } from '../../../protocol/units.ts';
 import type { GoodScrape } from './gate.ts';
 import {
@@ -20,7 +25,9 @@ import { restartBetween, summarize } from './scrapeSummary.ts';
 const MAX_CALL_S = 745;
 
 const LISTS = ['list_podsandbox', 'list_containers'] as const;
-const STATUSES = ['podsandbox_status', 'container_status'] as const;
+/** The calls of a relist: each list once, and the statuses of pods that changed. */
+const RELIST_CALLS = [...LISTS, 'podsandbox_status', 'container_status'] as const;
+type RelistCall = (typeof RELIST_CALLS)[number];
 
 export class KubeletMinutes {
   readonly #epochStart: Mono;
@@ -169,11 +176,13 @@ class RuntimeCallTotals {
   readonly #from: Mono;
   #to: Mono;
   #relistSum = 0;
-  #lists = 0;
-  #listErrors = 0;
-  #listSum = 0;
+  readonly #calls: Readonly<Record<RelistCall, { calls: number; errors: number; sum: number }>> = {
+    list_podsandbox: { calls: 0, errors: 0, sum: 0 },
+    list_containers: { calls: 0, errors: 0, sum: 0 },
+    podsandbox_status: { calls: 0, errors: 0, sum: 0 },
+    container_status: { calls: 0, errors: 0, sum: 0 },
+  };
   #longestList = 0;
-  #statusSum = 0;
   #cpu: number | null = null;
 
   constructor({ before, now }: ScrapeInterval) {
@@ -185,16 +194,16 @@ class RuntimeCallTotals {
     this.#to = ended;
     this.#relistSum += increase(before?.relistDuration?.sum, now.relistDuration?.sum);
     if (now.cpu !== undefined) this.#cpu = (this.#cpu ?? 0) + increase(before?.cpu, now.cpu);
-    for (const list of LISTS) {
-      const [was, is] = [before?.operations[list], now.operations[list]];
-      this.#lists += increase(was?.duration?.count, is.duration?.count);
-      this.#listErrors += increase(was?.errors, is.errors);
-      this.#listSum += increase(was?.duration?.sum, is.duration?.sum);
-      this.#longestList = Math.max(this.#longestList, longestAtLeast(was?.duration, is.duration));
+    for (const call of RELIST_CALLS) {
+      const [was, is] = [before?.operations[call], now.operations[call]];
+      const totals = this.#calls[call];
+      totals.calls += increase(was?.duration?.count, is.duration?.count);
+      totals.errors += increase(was?.errors, is.errors);
+      totals.sum += increase(was?.duration?.sum, is.duration?.sum);
     }
-    for (const status of STATUSES) {
-      const [was, is] = [before?.operations[status], now.operations[status]];
-      this.#statusSum += increase(was?.duration?.sum, is.duration?.sum);
+    for (const list of LISTS) {
+      const [was, is] = [before?.operations[list].duration, now.operations[list].duration];
+      this.#longestList = Math.max(this.#longestList, longestAtLeast(was, is));
     }
   }
 
@@ -203,13 +212,18 @@ class RuntimeCallTotals {
       from: since(epochStart, this.#from),
       to: since(epochStart, this.#to),
       relistSum: toMicros(this.#relistSum),
-      lists: toCount(this.#lists),
-      listErrors: toCount(this.#listErrors),
-      listSum: toMicros(this.#listSum),
+      sandboxLists: this.#totals('list_podsandbox'),
+      containerLists: this.#totals('list_containers'),
+      sandboxStatuses: this.#totals('podsandbox_status'),
+      containerStatuses: this.#totals('container_status'),
       longestList: toMicros(this.#longestList),
-      statusSum: toMicros(this.#statusSum),
       cpu: this.#cpu === null ? null : toMicros(this.#cpu),
     };
+  }
+
+  #totals(call: RelistCall): CallTotals {
+    const { calls, errors, sum } = this.#calls[call];
+    return { calls: toCount(calls), errors: toCount(errors), sum: toMicros(sum) };
   }
 }
 

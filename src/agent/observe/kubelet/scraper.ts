@@ -10,6 +10,7 @@ import { sleep } from '../../../platform/sleep.ts';
 import { between, type Micros, type Mono, millis } from '../../../protocol/units.ts';
 import type { KubeletClient, Scrape } from './client.ts';
 import { FeatureGate, type GateStatus } from './gate.ts';
+import { hasGivenUp } from './modeInference.ts';
 import type { ScrapeFailure } from './scrapeError.ts';
 
 const PERIOD: Micros = millis(10_000);
@@ -75,7 +76,8 @@ export class KubeletScraper implements KubeletView {
   }
 
   hasGivenUp(now: Mono): boolean {
-    return this.#gate.hasGivenUp(now);
+    const { figures } = this.#gate;
+    return this.gate(now).is === 'on' && figures !== null && hasGivenUp(figures);
   }
 
   /** As last reported; undefined if it never was. */

@@ -61,6 +61,23 @@ export function figureLine(
   return path;
 }
 
+/** A bar for the share of each slice, in a row of this height; none where it is unknown or nothing. */
+export function barPath(
+  slices: readonly RelistSlice[],
+  scale: TimeScale,
+  height: number,
+  share: (slice: RelistSlice) => number | null,
+): string {
+  let path = '';
+  for (const slice of slices) {
+    const tall = px(height * Math.min(1, share(slice) ?? 0));
+    const span = spanOf(slice, scale);
+    if (tall === 0 || span === undefined) continue;
+    path += `M${px(span.x)} ${px(height)}v${-tall}h${px(span.width)}v${tall}z`;
+  }
+  return path;
+}
+
 function spanOf({ at, seconds }: RelistSlice, scale: TimeScale) {
   const from = msOf(at);
   return scale.span(from, from + seconds * 1000);

@@ -4,7 +4,7 @@ import { TimeScale } from '../drawing/timeScale.ts';
 import { modeBands, readyBands } from './bands.ts';
 import { densityOf } from './eventDensity.ts';
 import { holeGroups, holeShape, labelPlace, MIN_HOLE_WIDTH } from './holeShape.ts';
-import { durationScale, figureLine, heatPaths } from './latencyHeat.ts';
+import { barPath, durationScale, figureLine, heatPaths } from './latencyHeat.ts';
 import { holeOf, markedContainers, nameOf } from './markedContainers.ts';
 import { eventInWords } from './markWords.ts';
 import { rowLayout } from './rowLayout.ts';
@@ -165,6 +165,7 @@ test('a container without a name is called by its id, a sandbox a sandbox', () =
 const slice = (second: number, more: Partial<RelistSlice> = {}): RelistSlice => ({
   ...{ at: at(second), seconds: 60, relists: 12, errors: 0, p50Ms: 3, p99Ms: 10, maxMs: 12 },
   ...{ hist: [0, 0, 9, 0, 0, 3], kubeletRelists: null, kubeletP99Ms: null },
+  ...{ cpuSome: null, ioSome: null, ioFull: null, memorySome: null, memoryFull: null },
   ...more,
 });
 
@@ -178,6 +179,12 @@ test('each class of duration that occurred is a cell, the more frequent the dark
     100,
   );
   expect(paths.map(({ path }) => (path.match(/M/g) ?? []).length)).toEqual([0, 0, 1, 1]);
+});
+
+test('a bar is as tall as the share of its minute, and there is none where it is unknown or nothing', () => {
+  const slices = [slice(0, { ioFull: 0.5 }), slice(60), slice(120, { ioFull: 0 }), slice(180, { ioFull: 1 })];
+  const path = barPath(slices, new TimeScale(hour, 0, 3_600), 20, ({ ioFull }) => ioFull);
+  expect(path).toBe('M0 20v-10h60v10zM180 20v-20h60v20z');
 });
 
 test('the scale of durations reaches the longest relist', () => {

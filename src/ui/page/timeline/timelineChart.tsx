@@ -15,6 +15,7 @@ import { DensityRow } from './densityRow.tsx';
 import { GapRow } from './gapRow.tsx';
 import { LatencyRow } from './latencyRow.tsx';
 import { markedContainers } from './markedContainers.ts';
+import { PressureRow } from './pressureRow.tsx';
 import { AXIS, type RowLayout, rowLayout } from './rowLayout.ts';
 import { SessionRow } from './sessionRow.tsx';
 import { TimelineKey } from './timelineKey.tsx';
@@ -45,6 +46,7 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
       { key: 'mode', height: 24 },
       { key: 'ready', height: 20 },
       { key: 'latency', height: 96 },
+      { key: 'pressure', height: 42 },
       { key: 'events', height: 44 },
       ...shown.map(({ place }) => ({ key: containerKey(place), height: 22 })),
     ]);
@@ -87,6 +89,12 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
               bounds={answer.histBoundsMs}
               scale={scale}
               row={row('latency')}
+              right={width - RIGHT}
+            />
+            <PressureRow
+              slices={answer.relists.rows}
+              scale={scale}
+              row={row('pressure')}
               right={width - RIGHT}
             />
             <DensityRow
