@@ -22,6 +22,10 @@ export interface LocalKubelet extends LocalService {
   readonly serverName: string;
   /** Sets the feature gate EventedPLEG, effective from the next restart. */
   setEventedPleg(eventedPleg: boolean): void;
+  /** The socket of its PodsAPI, which kubelets from 1.37 on create. */
+  readonly podsApi: string;
+  /** Its version from the next restart on; undefined: that of the API server. */
+  setMinor(minor: KubeletMinor | undefined): void;
   /** Its metrics, read as the administrator. */
   metrics(): Promise<string>;
 }
@@ -52,7 +56,7 @@ export async function startKubelet({
   staticPods,
   certificate,
 }: KubeletOptions): Promise<LocalKubelet> {
-  const command = where(minor === undefined ? 'kubelet' : `kubelet-${minor}`);
+  let command = where(minor === undefined ? 'kubelet' : `kubelet-${minor}`);
   const left = abandonedFolders(KIND);
   for (const folder of left) await unmountBelow(folder);
   const place = temporaryFolder(KIND, undefined, left);
@@ -96,7 +100,17 @@ export async function startKubelet({
       place.remove();
     },
   );
-  return Object.assign(service, { url, caFile, serverName: node, setEventedPleg, metrics });
+  return Object.assign(service, {
+    url,
+    caFile,
+    serverName: node,
+    podsApi: join(dir, 'root', 'pods-api', 'pods-api.sock'),
+    setEventedPleg,
+    setMinor: (next: KubeletMinor | undefined) => {
+      command = where(next === undefined ? 'kubelet' : `kubelet-${next}`);
+    },
+    metrics,
+  });
 }
 
 function configuration(port: number, socket: string, eventedPleg: boolean): object {

@@ -53,13 +53,7 @@ export type PodMessage =
 /** Decodes a WatchPodsEvent. Throws MalformedMessage if not even the pod's UID can be decoded. */
 export function readPodMessage(bytes: Buffer): PodMessage {
   mustBeBounded(bytes);
-  let type = 0;
-  let pod: Buffer = Buffer.alloc(0);
-  const fields = new MessageFields(bytes);
-  while (fields.next()) {
-    if (fields.tag === EVENT_TYPE) type = fields.body.length === 1 ? (fields.body[0] ?? 0) : 0;
-    if (fields.tag === EVENT_POD) pod = fields.body;
-  }
+  const { type, pod } = eventOf(bytes);
   if (type === INITIAL_SYNC_COMPLETE) return { is: 'synced' };
   if (type !== ADDED && type !== MODIFIED && type !== DELETED) return { is: 'other' };
   const { metadata, status } = partsOf(pod);
@@ -70,6 +64,18 @@ export function readPodMessage(bytes: Buffer): PodMessage {
     if (!(error instanceof MalformedMessage)) throw error;
     return { is: 'unknown', podUid: metadata.podUid };
   }
+}
+
+/** The type is 0 if it is not one of the small numbers that are known. */
+function eventOf(bytes: Buffer): { readonly type: number; readonly pod: Buffer } {
+  let type = 0;
+  let pod: Buffer = Buffer.alloc(0);
+  const fields = new MessageFields(bytes);
+  while (fields.next()) {
+    if (fields.tag === EVENT_TYPE) type = fields.body.length === 1 ? (fields.body[0] ?? 0) : 0;
+    if (fields.tag === EVENT_POD) pod = fields.body;
+  }
+  return { type, pod };
 }
 
 /** Decodes a GetPodResponse. Throws MalformedMessage. */

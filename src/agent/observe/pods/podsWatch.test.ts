@@ -53,7 +53,7 @@ afterEach(() => {
 
 /** A watch that nothing ticks yet. */
 function watchPods(maxSilence = NO_STALL): PodsWatch {
-  let ids = 0;
+  const ids = Array.from({ length: 100 }, (_, i) => `gap ${i + 1}`);
   const start = monoNow();
   const watch = new PodsWatch(
     {
@@ -65,7 +65,7 @@ function watchPods(maxSilence = NO_STALL): PodsWatch {
       },
       gaps: new Gaps(
         start,
-        () => `gap ${(ids += 1)}`,
+        () => ids.shift() ?? '',
         (gap) => gaps.push(gap),
       ),
       metrics,
