@@ -22,6 +22,8 @@ export type Difference =
       readonly stored: StoredFinding;
       readonly resolved: Mono | null;
     }
+  /** The records do not bear out what it says of the kubelet. */
+  | { readonly is: 'unproven_kubelet_late'; readonly stored: StoredFinding; readonly why: string }
   /** No relist ended when this change is recorded to have been found. */
   | { readonly is: 'change_without_list'; readonly change: StoredChange }
   /** The lists before had shown another state. */

@@ -58,6 +58,13 @@ export function differenceText(difference: Difference, row: EpochRow): Differenc
         sql: evidence(stored),
       };
     }
+    case 'unproven_kubelet_late': {
+      const { stored, why } = difference;
+      return {
+        sentence: `The records do not bear out this finding. Of ${subject(stored.eventType, stored.id)} is stored: ${storedIs(stored)}. ${why}.`,
+        sql: evidence(stored),
+      };
+    }
     case 'change_without_list':
       return changeText(difference.change, 'No list ended at the time at which it was found');
     case 'change_out_of_order':

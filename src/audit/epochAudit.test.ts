@@ -54,6 +54,7 @@ function epochWith(change: StoredChange): StoredEpoch {
     runtimes: [{ seq: 1, profile: profileOf({ name: 'containerd', version: '2.1.4' }) }],
     sessions: [],
     gaps: [],
+    kubeletGaps: [],
     initial: [],
     events: streamOf(),
     changes: streamOf(change),

@@ -7,6 +7,7 @@ import type { ListedItem } from '../protocol/observation.ts';
 import { type Mono, millis, mono, shift } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
 import { FindingMatch } from './findingMatch.ts';
+import { KubeletLateAudit } from './kubeletLateAudit.ts';
 import { ListContents } from './listContents.ts';
 import { Lookahead } from './lookahead.ts';
 import { ASSUMPTIONS, Reading, type ReadingOutput, TICK } from './reading.ts';
@@ -46,6 +47,7 @@ class EpochAudit {
   readonly #readings: readonly Reading[];
   readonly #resolutions: Resolutions;
   readonly #match: FindingMatch;
+  readonly #kubeletLate: KubeletLateAudit;
   readonly #lists: ListContents;
   readonly #differences: Difference[] = [];
   readonly #findings: Lookahead<StoredFinding>;
@@ -77,6 +79,9 @@ class EpochAudit {
     this.#match = new FindingMatch(this.#readings.length, this.#recent, this.#resolutions, (...of) =>
       this.#whyUndecided(...of),
     );
+    this.#kubeletLate = new KubeletLateAudit(epoch.kubeletGaps, this.#recent, (...of) =>
+      this.#whyUndecided(...of),
+    );
     this.#recent.lead = runtime.profile.lead;
     this.#lists = new ListContents(epoch.initial);
     for (const { identity, state } of epoch.initial) {
@@ -94,7 +99,11 @@ class EpochAudit {
     await this.#pass(this.#epoch.end);
     this.#differences.push(...this.#match.settle(), ...this.#resolutions.differences(this.#epoch.end));
     const { confirmed, undecided } = this.#match;
-    return { differences: this.#differences, confirmed, undecided };
+    return {
+      differences: this.#differences,
+      confirmed: confirmed + this.#kubeletLate.confirmed,
+      undecided: sumOf(undecided, this.#kubeletLate.undecided),
+    };
   }
 
   /** Lets time pass, a second at once, as it did for the agent. */
@@ -117,7 +126,8 @@ class EpochAudit {
     }
     while (this.#waiting[0] !== undefined && this.#waiting[0].at <= this.#now) {
       const finding = this.#waiting.shift();
-      if (finding !== undefined) this.#match.stored(finding);
+      if (finding?.kind === 'kubelet_late') this.#differences.push(...this.#kubeletLate.judge(finding));
+      else if (finding !== undefined) this.#match.stored(finding);
     }
   }
 
@@ -128,6 +138,7 @@ class EpochAudit {
     for (const id of this.#ran) if (!this.#seen.has(id)) this.#ran.delete(id);
     this.#statuses.forget(before);
     this.#recent.forget(before);
+    this.#kubeletLate.forget(before);
     this.#differences.push(...this.#match.settle(this.#now));
   }
 
@@ -217,7 +228,9 @@ class EpochAudit {
     }
     for (const change of this.#lists.change(changes))
       this.#differences.push({ is: 'change_out_of_order', change });
-    for (const { identity, newState } of changes) {
+    for (const change of changes) {
+      const { identity, newState } = change;
+      this.#kubeletLate.add(change);
       this.#seen.set(identity.id, this.#now);
       if (newState === 'running') this.#ran.add(identity.id);
     }
@@ -260,4 +273,10 @@ class EpochAudit {
     const stepped = this.#steps.some((step) => step.from <= to && step.to >= from);
     return stepped ? 'the wall clock was stepped' : null;
   }
+}
+
+function sumOf(...counts: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
+  const sum = new Map<string, number>();
+  for (const [name, count] of counts.flatMap((each) => [...each])) sum.set(name, (sum.get(name) ?? 0) + count);
+  return sum;
 }

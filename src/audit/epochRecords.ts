@@ -115,6 +115,7 @@ export async function readEpoch(
     })),
     sessions: stream.sessions,
     gaps: stream.gaps,
+    kubeletGaps: stream.kubeletGaps,
     initial: await reader.initial(),
     events: reader.events(),
     changes: reader.changes(),
@@ -209,6 +210,7 @@ class EpochReader {
       complete: complete_to === last_seq,
       sessions: sessions.rows.map(sessionOf),
       gaps: gaps.rows.filter(({ scope }) => scope === 'stream').map(gapOf),
+      kubeletGaps: gaps.rows.filter(({ scope }) => scope === 'kubelet_status').map(gapOf),
       agentGaps: gaps.rows.filter(({ scope }) => scope === 'agent').map(gapOf),
       strayEvents: strays.rows,
     };

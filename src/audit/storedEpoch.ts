@@ -81,7 +81,7 @@ export interface StoredSession {
   readonly firstLiveNs: bigint | null;
 }
 
-/** A gap of the scope `stream`. */
+/** A gap of the scope `stream` or `kubelet_status`. */
 export interface StoredGap {
   readonly cause: string;
   readonly from: Mono;
@@ -136,6 +136,8 @@ export interface StoredEpoch {
   readonly runtimes: readonly StoredRuntime[];
   readonly sessions: readonly StoredSession[];
   readonly gaps: readonly StoredGap[];
+  /** Those of the scope `kubelet_status`. */
+  readonly kubeletGaps: readonly StoredGap[];
   /** What the first list showed, of the ids that changed since: nothing else is on record. */
   readonly initial: readonly { readonly identity: ContainerIdentity; readonly state: PlegState }[];
   readonly events: AsyncIterable<StoredEvent>;

@@ -35,6 +35,7 @@ const records = (changes: Partial<StreamRecords>): StreamRecords => ({
   complete: true,
   sessions: [],
   gaps: [],
+  kubeletGaps: [],
   agentGaps: [],
   added: [],
   strayEvents: [],

@@ -13,6 +13,8 @@ export interface StreamRecords {
   readonly complete: boolean;
   readonly sessions: readonly SessionRecord[];
   readonly gaps: readonly GapRecord[];
+  /** When the kubelet's own status was not watched. */
+  readonly kubeletGaps: readonly GapRecord[];
   /** When there was no agent, which this epoch declares: after its own end, or before its start. */
   readonly agentGaps: readonly GapRecord[];
   /** Rows with seqs that the epoch never received. */

@@ -23,6 +23,7 @@ import { counters } from './oracles/counters.ts';
 import { drops } from './oracles/drops.ts';
 import { duplicateContainers } from './oracles/duplicateContainers.ts';
 import { events } from './oracles/events.ts';
+import { kubeletLag, kubeletLate, kubeletOfMisses } from './oracles/kubelet.ts';
 import { firstLists, regression, silentStream, unannounced } from './oracles/lists.ts';
 import { missed } from './oracles/missed.ts';
 import type { HistoryRun, Oracle } from './oracles/oracle.ts';
@@ -41,6 +42,9 @@ const ORACLES: Readonly<Record<string, Oracle>> = {
   shortLife,
   duplicateContainers,
   firstLists,
+  kubeletLate,
+  kubeletLag,
+  kubeletOfMisses,
   drops,
   counters,
 };

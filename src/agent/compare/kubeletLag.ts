@@ -36,7 +36,7 @@ import { CLOCK_STEP } from './wallClock.ts';
 
 /** A kubelet whose PLEG hangs must not double what is written. */
 const LATE_LIMIT = { capacity: 20, interval: millis(1000) };
-/** A verdict waits this long after the answer: if the kubelet restarted, the watch breaks within it. */
+/** A verdict waits this long after the answer, and after a stall: if the kubelet restarted, the watch breaks within it. */
 const SETTLING: Micros = millis(2_000);
 /** A message that shows what an answer showed comes at once, or was dropped. */
 const BROUGHT_WITHIN: Micros = millis(5_000);
@@ -162,7 +162,9 @@ export class KubeletLag {
       if (wait.container.identity.podUid !== podUid) continue;
       if (wait.proof === null || asked >= this.#deadlineOf(wait.proof)) wait.answered(at);
       const podState = found ? podStateOf(wait, answer.pod.containers) : null;
-      if (podState === null || this.#whyUnknown(wait, wait.proof ?? wait.due) !== null) continue;
+      // Of what it has shown running the kubelet knows that it is not any more: it does not know the state.
+      const wasShown = podState === 'waiting' && this.#shown({ container: wait.container, stage: STARTED }) !== null;
+      if (podState === null || wasShown || this.#whyUnknown(wait, wait.proof ?? wait.due) !== null) continue;
       wait.learn({ asked, at, podState });
     }
   }
@@ -231,24 +233,34 @@ export class KubeletLag {
     if (wait.container.hasRegressed) return true;
     const pod = this.#sights.pod(wait.container.identity.podUid);
     if (pod === undefined) return false;
-    return pod.ended !== null || this.#isReplaced(wait, wait.proof);
+    return pod.ended !== null || (wait.findingId !== null && this.#isReplaced(wait.container));
+  }
+
+  /** The kubelet's status names a container of the same name that was created after this one. */
+  #isReplaced(container: TrackedContainer): boolean {
+    return this.#othersOf(container).some(({ attempt }) => attempt !== null && attempt > container.identity.attempt);
   }
 
   /**
-   * A kubelet creates a container only after it has seen the end of the one before. One that its status named before this one can have
-   * started or stopped is that one before.
+   * A kubelet creates a container only after it has seen the end of the one before. One of fewer attempts is that one before, if its
+   * status named it before this one, or before this one can have started or stopped.
    */
-  #isReplaced({ container, stage }: KubeletTransition, bounds: Bounds | null): boolean {
+  #mayBeReplaced({ container, stage }: KubeletTransition, bounds: Bounds | null): boolean {
     const { id, identity } = container;
-    const seen = this.#sights.pod(identity.podUid)?.containers;
-    if (seen === undefined) return false;
-    const own = seen.get(id);
+    const own = this.#sights.pod(identity.podUid)?.containers.get(id);
     const from = lowerBound({ container, stage }, bounds);
-    return [...seen].some(([otherId, { name, first }]) => {
-      if (otherId === id || name !== identity.container) return false;
-      if (own !== undefined) return first > own.first;
-      const attempt = this.#parts.containers.find(otherId)?.identity.attempt ?? 0;
-      return from === null || first >= from || attempt > identity.attempt;
+    return this.#othersOf(container).some(({ first, attempt }) => {
+      const isShownBefore = own === undefined ? from !== null && first < from : first <= own.first;
+      return !isShownBefore || attempt === null || attempt >= identity.attempt;
+    });
+  }
+
+  /** The other containers of its name that the pod's status has named; `attempt` is null where it is not known. */
+  #othersOf({ id, identity }: TrackedContainer): readonly { readonly first: Mono; readonly attempt: number | null }[] {
+    const seen = this.#sights.pod(identity.podUid)?.containers ?? [];
+    return [...seen].flatMap(([otherId, { name, first }]) => {
+      if (otherId === id || name !== identity.container) return [];
+      return [{ first, attempt: this.#parts.containers.find(otherId)?.identity.attempt ?? null }];
     });
   }
 
@@ -267,7 +279,8 @@ export class KubeletLag {
       if (this.#whyUnknown(wait, proof) !== null) return;
       const { notShown } = wait;
       if (notShown !== null && notShown.asked >= deadline) {
-        if (now >= shift(notShown.at, SETTLING)) this.#reportLate(wait, proof, notShown);
+        const quietSince = mono(Math.max(notShown.at, this.#stalled ?? notShown.at));
+        if (now >= shift(quietSince, SETTLING)) this.#reportLate(wait, proof, notShown);
         return;
       }
     }
@@ -335,7 +348,7 @@ export class KubeletLag {
 
   #whyContainerUnknown(transition: KubeletTransition, bounds: Bounds): string | null {
     const { lists } = transition.container;
-    if (this.#isReplaced(transition, bounds)) return 'superseded';
+    if (this.#mayBeReplaced(transition, bounds)) return 'superseded';
     if (lists.isUnknown) return 'state_unknown';
     return lists.state === 'non-existent' ? 'container_gone' : null;
   }

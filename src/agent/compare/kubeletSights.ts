@@ -79,7 +79,7 @@ export class SeenPod {
   }
 
   see({ containers, isTerminating }: KubeletPod, by: Source, at: Mono): void {
-    this.isTerminating = isTerminating;
+    this.isTerminating ||= isTerminating;
     for (const { id, name, state } of containers) {
       const container = this.containers.get(id) ?? new SeenContainer(name, at);
       this.containers.set(id, container);
@@ -95,6 +95,7 @@ export class SeenPod {
   watch(pod: KubeletPod, at: Mono): void {
     this.watched = at;
     this.isUnknown = false;
+    if (this.ended !== null) this.isTerminating = false;
     this.ended = null;
     this.see(pod, 'watched', at);
   }

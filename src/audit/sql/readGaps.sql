@@ -1,9 +1,9 @@
--- The gaps of an epoch in which there was no stream, and an event that was received within each: the next one after its begin. Times are
+-- The gaps of an epoch in which there was no stream or no watch of the kubelet's own status, and an event that was received within each: the next one after its begin. Times are
 -- microseconds since the epoch began. Gaps and events are sorted together, so that the work does not grow with their product.
 -- $1 node_id, $2 epoch, $3 context_ids, $4 up to seq, $5 start of the epoch in microseconds since 1970
 WITH gap AS MATERIALIZED (
   SELECT g.gap_id, g.scope, g.cause, g.from_at, g.to_at FROM store.gap g
-  WHERE g.node_id = $1 AND g.epoch = $2 AND g.scope IN ('stream', 'agent')
+  WHERE g.node_id = $1 AND g.epoch = $2 AND g.scope IN ('stream', 'agent', 'kubelet_status')
 ), moment AS (
   SELECT g.from_at AS at, NULL::timestamptz AS received_at, g.gap_id FROM gap g
   UNION ALL

@@ -7,7 +7,7 @@ import type { Emission } from '../../../src/agent/compare/emitter.ts';
 import type { UnobservableCause } from '../../../src/agent/compare/unobservableReason.ts';
 import type { PlegProfile } from '../../../src/protocol/eventProfile.ts';
 import type { ExactTimes, ListAnswer, ShownStatus } from '../../../src/protocol/observation.ts';
-import { EVENT_TYPES, type RecordOf } from '../../../src/protocol/record.ts';
+import { EVENT_TYPES, type KubeletLagMinute, type RecordOf } from '../../../src/protocol/record.ts';
 import { type Mono, millis, mono } from '../../../src/protocol/units.ts';
 import { CONTAINERD, CRIO, ISULAD, RecognisedItems } from '../timeline.ts';
 import { type Announcement, type Delivery, type HistorySession, isShownRunning } from './announcements.ts';
@@ -22,6 +22,7 @@ import {
   MISSED_AFTER,
   OVERDUE_AFTER,
 } from './history.ts';
+import { isDown, statusAt } from './kubelet.ts';
 import type { HistoryListCall, HistoryRelist } from './relists.ts';
 
 export const PROFILES: Readonly<Record<HistoryRuntime, PlegProfile>> = {
@@ -49,6 +50,7 @@ export interface ComparisonRun {
   readonly resolved: ReadonlyMap<string, number>;
   readonly counters: Comparison['counters'];
   readonly pending: number;
+  readonly kubeletLag: KubeletLagMinute;
   readonly emissions: readonly Emission[];
   /** Misses of a time of which everything had been said to be decided. */
   readonly afterDecided: readonly RecordOf<'finding'>[];
@@ -117,6 +119,7 @@ class HistoryRunner {
   #compared = 0;
   #later: ScheduledStep[] = [];
   #queried = 0;
+  #podsQueried = 0;
   readonly #recognised: boolean;
   readonly #streamGaps: StreamGap[] = [];
   readonly #sandboxes = new RecognisedItems();
@@ -131,12 +134,16 @@ class HistoryRunner {
   }
 
   run(): void {
-    const { sessions, deliveries, lists, failures, history } = this.#truth;
+    const { sessions, deliveries, lists, failures, history, kubelet } = this.#truth;
     const steps: ScheduledStep[] = [
       ...sessions.flatMap((session) => this.#sessionSteps(session)),
       ...deliveries.map((delivery) => this.#eventStep(delivery)),
       ...failures.map((ms) => ({ at: ms, act: () => this.#comparison.listFailed() })),
       ...lists.map((list) => ({ at: list.compared, act: () => this.#relisted(list) })),
+      ...kubelet.sights.map(({ received, sight }) => ({
+        at: received,
+        act: () => this.#comparison.kubeletShowed(sight),
+      })),
       ...history.streamGaps.map((ms) => ({
         at: ms,
         act: () => this.#streamGap(ms, ms, 'agent_stalled'),
@@ -158,6 +165,7 @@ class HistoryRunner {
       // A copy: more may happen to the comparison.
       counters: { ...this.#comparison.counters },
       pending: this.#comparison.pending,
+      kubeletLag: this.#comparison.takeKubeletLag() ?? { starts: [], stops: [] },
       emissions: this.#emissions,
       afterDecided: this.#afterDecided,
       undecidedAt: this.#undecidedAt,
@@ -304,7 +312,7 @@ class HistoryRunner {
   }
 
   #collect({ at: reportedAt }: ScheduledStep): void {
-    const { emissions, queries } = this.#comparison.take();
+    const { emissions, queries, podQueries } = this.#comparison.take();
     for (const emission of emissions) {
       const { record } = emission;
       this.#emissions.push(emission);
@@ -314,6 +322,7 @@ class HistoryRunner {
       if (record.type === 'finding_resolved') this.#resolved.set(record.findingId, reportedAt);
     }
     for (const { id } of queries) this.#answer(id, reportedAt);
+    for (const podUid of podQueries) this.#answerPod(podUid, reportedAt);
     const { decidedUntil } = this.#comparison;
     if (decidedUntil < this.#decidedUntil) this.#undecidedAt.push(reportedAt);
     this.#decidedUntil = Math.max(this.#decidedUntil, decidedUntil);
@@ -356,6 +365,23 @@ class HistoryRunner {
       ({ of, received: at }) => of.container.id === containerId && of.type === eventType && at === received,
     );
     return found ?? null;
+  }
+
+  /** The kubelet is asked at once, and answers with the status that it has halfway to the answer. */
+  #answerPod(podUid: string, now: number): void {
+    const { history, kubelet } = this.#truth;
+    const { answers } = history.kubelet;
+    const { lag, lost } = answers[this.#podsQueried % answers.length] ?? { lag: 0, lost: true };
+    this.#podsQueried += 1;
+    const moment = now + Math.floor(lag / 2);
+    const failed = lost || isDown(history, kubelet.watches, now) || isDown(history, kubelet.watches, moment);
+    const pod = failed ? null : statusAt(kubelet, podUid, moment);
+    const call = { podUid, asked: at(now), at: at(now + lag) };
+    const answer =
+      pod === null
+        ? ({ ...call, found: false, reason: failed ? 'UNAVAILABLE' : 'NOT_FOUND' } as const)
+        : ({ ...call, found: true, pod } as const);
+    this.#later.push({ at: now + lag, act: () => this.#comparison.kubeletAnswered(answer) });
   }
 
   #answer(id: string, now: number): void {

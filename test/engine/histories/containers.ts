@@ -41,7 +41,7 @@ export interface HistoryContainer {
 }
 
 export function containersOf(history: History): HistoryContainer[] {
-  const plain = history.pods.flatMap((pod, n) => containersOfPod(pod, n + 1, history.runtime));
+  const plain = numbered(history.pods.flatMap((pod, n) => containersOfPod(pod, n + 1, history.runtime)));
   return plain.map((container, i) => ({
     ...container,
     wrongViews: history.wrongViews.flatMap((view) =>
@@ -49,6 +49,20 @@ export function containersOf(history: History): HistoryContainer[] {
     ),
   }));
 }
+
+/** Each container has as many attempts before it as containers of its name were created before. */
+const numbered = (all: readonly HistoryContainer[]): HistoryContainer[] =>
+  all.map((each) => {
+    const { podUid, container } = each.object;
+    const before = all.filter(
+      ({ at, object }) =>
+        object.podUid === podUid &&
+        object.container === container &&
+        !object.isSandbox &&
+        (at.CREATED ?? 0) < (each.at.CREATED ?? 0),
+    );
+    return each.isSandbox ? each : { ...each, object: { ...each.object, attempt: before.length } };
+  });
 
 type Pod = History['pods'][number];
 

@@ -6,12 +6,14 @@
 import { eventsOf, type HistoryEvents, type HistorySession, sessionsOf } from './announcements.ts';
 import { containersOf, type HistoryContainer } from './containers.ts';
 import type { History } from './history.ts';
+import { type HistoryKubelet, kubeletOf } from './kubelet.ts';
 import { type HistoryRelists, relistsOf } from './relists.ts';
 
 export interface GroundTruth extends HistoryEvents, HistoryRelists {
   readonly history: History;
   readonly containers: readonly HistoryContainer[];
   readonly sessions: readonly HistorySession[];
+  readonly kubelet: HistoryKubelet;
 }
 
 export function groundTruthOf(history: History): GroundTruth {
@@ -21,6 +23,7 @@ export function groundTruthOf(history: History): GroundTruth {
     history,
     containers,
     sessions,
+    kubelet: kubeletOf(history, containers),
     ...relistsOf(history, containers),
     ...eventsOf(history, containers, sessions),
   };

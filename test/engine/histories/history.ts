@@ -58,6 +58,39 @@ const aWait = fc.record({
   builtLate: fc.boolean(),
 });
 
+const aKubelet = fc.record({
+  firstWatch: ms(10_000),
+  watches: fc.array(
+    fc.record({
+      sync: ms(400),
+      after: ms(60_000),
+      down: ms(6_000, 1),
+      /** It ends because the kubelet restarts, which then has statuses that are so old until it has looked again. */
+      restarts: fc.boolean(),
+      stale: ms(30_000),
+      looksAfter: ms(8_000),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+  /** How long after a change the kubelet looks. */
+  delays: fc.array(
+    fc.oneof(
+      { arbitrary: ms(40), weight: 4 },
+      { arbitrary: ms(2_000), weight: 2 },
+      { arbitrary: ms(30_000), weight: 2 },
+    ),
+    { minLength: 1, maxLength: 6 },
+  ),
+  /** Messages that the kubelet drops. */
+  drops: many(fc.nat(), 6),
+  unknownPods: many(fc.nat(), 1),
+  /** Pods that terminate, and how long before their last container stops. */
+  terminations: many(fc.record({ which: fc.nat(), before: ms(20_000) }), 2),
+  /** How long after its last stop a pod has ended; null: not at all. */
+  ends: fc.array(fc.oneof(ms(20_000), fc.constant(null)), { minLength: 1, maxLength: 3 }),
+  answers: fc.array(fc.record({ lag: ms(600), lost: ms(5).map((n) => n === 0) }), { minLength: 1, maxLength: 4 }),
+});
+
 /** Numbers that pick something do so by remainder. */
 export const anyHistory = fc.record({
   runtime: ms(5).map((n): HistoryRuntime => RUNTIMES[n] ?? 'containerd'),
@@ -92,6 +125,7 @@ export const anyHistory = fc.record({
   ),
   readerStalls: many(fc.record({ at: ms(HORIZON), for: ms(20_000) }), 1),
   statusAnswers: fc.array(fc.record({ lag: ms(4_000), lost: fc.boolean() }), { minLength: 1, maxLength: 4 }),
+  kubelet: aKubelet,
   backlog: fc.boolean(),
   unknowns: fc.boolean(),
   pipe: ms(400),

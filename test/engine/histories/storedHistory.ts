@@ -137,6 +137,11 @@ export function storedEpochOf(truth: GroundTruth): StoredEpoch {
           ?.createdNs ?? null,
     })),
     gaps,
+    kubeletGaps: truth.kubelet.watches.flatMap(({ closed }, i) =>
+      closed < HORIZON
+        ? [{ cause: 'kubelet_restarted', from: us(closed), to: us(truth.kubelet.watches[i + 1]?.synced ?? HORIZON) }]
+        : [],
+    ),
     initial: [...first.values()].flatMap(({ identity, oldState }) =>
       oldState === 'non-existent' ? [] : [{ identity, state: oldState }],
     ),

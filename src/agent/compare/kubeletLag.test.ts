@@ -1,0 +1,479 @@
+import { describe, expect, test } from 'vitest';
+import {
+  C1_EXITED,
+  C1_RUNNING,
+  clockStepped,
+  compare,
+  covered,
+  ISULAD,
+  listed,
+  listedAlike,
+  podAnswered,
+  podEnded,
+  podShown,
+  podsBroken,
+  podsWatched,
+  podUnknown,
+  received,
+  status,
+  streamGap,
+  type TimelineSettings,
+  type TimelineStep,
+  times,
+} from '../../../test/engine/timeline.ts';
+import { runningPod, summaries } from '../../../test/engine/timelinePods.ts';
+
+/** The stream is covered, and the kubelet's pods are watched; it knows the pod u1. */
+const watched: readonly TimelineStep[] = [...covered, ...podsWatched(1), podShown(3.5, 'u1', {})];
+/** c1 starts unnoticed by the kubelet: the list at 5 s proves it. */
+const started: readonly TimelineStep[] = [...watched, ...runningPod];
+/** c1 runs, and the kubelet shows it; it stops, which the list at 10 s proves, and of which no event comes. */
+const stopped: readonly TimelineStep[] = [
+  ...started,
+  podShown(4.6, 'u1', { c1: 'running' }),
+  listed(10, C1_EXITED),
+  ...listedAlike(C1_EXITED, 15, 20, 25, 30),
+];
+/** The kubelet is asked at 20.25 s, ten seconds after the list ended. */
+const runs = (steps: readonly TimelineStep[], settings: Partial<TimelineSettings> = {}) =>
+  compare(steps, { until: 60, ...settings });
+const lateOf = (steps: readonly TimelineStep[], settings: Partial<TimelineSettings> = {}) =>
+  summaries(runs(steps, settings)).filter((summary) => summary.startsWith('kubelet_late'));
+const LATE_STOP = 'kubelet_late c1 STOPPED not_shown';
+const LATE_START = 'kubelet_late c1 STARTED not_shown';
+const stillRunning = podAnswered(20.3, 'u1', { c1: 'running' });
+
+describe('what is late', () => {
+  test('a stop is late if the kubelet, asked after the deadline, shows the container running', () => {
+    const { findings } = runs([...stopped, stillRunning]);
+    const late = findings.find(({ kind }) => kind === 'kubelet_late');
+    expect(late).toMatchObject({
+      eventType: 'STOPPED',
+      containerId: 'c1',
+      cause: 'not_shown',
+      window: { from: 5_010_000, to: 10_020_000 },
+      lateness: 10_280_000,
+      proof: {
+        asked: 20_300_000,
+        answered: 20_310_000,
+        lateAfter: 10_000_000,
+        watchSince: 1_000_000,
+        podState: 'running',
+        evidence: 'listed exited',
+        lowerBoundKnown: true,
+      },
+    });
+  });
+
+  test('a start is late if the kubelet shows the container waiting', () => {
+    const answer = podAnswered(15.3, 'u1', { c1: 'waiting' });
+    expect(lateOf([...started, ...listedAlike(C1_RUNNING, 10, 15), answer])).toEqual([LATE_START]);
+  });
+
+  test('a start is late if the kubelet does not name a container that a later list still shows', () => {
+    const steps = [...started, ...listedAlike(C1_RUNNING, 10, 15), podAnswered(15.3, 'u1', {})];
+    expect(lateOf([...steps, listed(20, C1_RUNNING)])).toEqual([LATE_START]);
+  });
+
+  test('a start is late if the kubelet names only the container before it', () => {
+    const before = [podShown(2.5, 'u1', { c1: 'terminated' }), ...listedAlike(C1_EXITED, 3.5, 5)];
+    const both = { ...C1_EXITED, c1b: 'running' } as const;
+    const answer = podAnswered(20.3, 'u1', { c1: 'terminated' });
+    const steps = [...watched, ...before, ...listedAlike(both, 10, 15, 20, 25), answer];
+    expect(lateOf(steps)).toEqual(['kubelet_late c1b STARTED not_shown']);
+  });
+
+  test('a list alone proves a stop to the kubelet, whether the event came or not', () => {
+    const announced = received(9, 'c1', 'STOPPED');
+    expect(lateOf([...stopped, announced, stillRunning])).toEqual([LATE_STOP]);
+  });
+
+  test('a stop is late without any subscription', () => {
+    const steps = [listed(0, {}), ...podsWatched(1), podShown(3.5, 'u1', {}), listed(3, {}), listed(5, C1_RUNNING)];
+    const shown = podShown(4.6, 'u1', { c1: 'running' });
+    expect(lateOf([...steps, shown, listed(10, C1_EXITED), stillRunning])).toEqual([LATE_STOP]);
+  });
+
+  test('a late stop is resolved when the status shows it', () => {
+    const { records } = runs([...stopped, stillRunning, podShown(40, 'u1', { c1: 'terminated' })]);
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_000_000 }]);
+  });
+
+  test('a late stop is resolved by an answer that shows it', () => {
+    const answer = podAnswered(41, 'u1', { c1: 'terminated' });
+    const { records, kubeletCounters } = runs([...stopped, stillRunning, answer]);
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 41_010_000 }]);
+    expect(kubeletCounters.notBrought).toBe(1);
+  });
+
+  test('a late stop is resolved when its pod has ended', () => {
+    const { records } = runs([...stopped, stillRunning, podEnded(40, 'u1')]);
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_000_000 }]);
+  });
+
+  test('a late stop is resolved when the kubelet shows the container that replaced it', () => {
+    const next = [listed(39, { ...C1_EXITED, c1b: 'running' }), podShown(40.1, 'u1', { c1b: 'running' })];
+    const { records } = runs([...stopped, stillRunning, ...next]);
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_250_000 }]);
+  });
+
+  test('a late stop is reported once', () => {
+    const again = podAnswered(40.6, 'u1', { c1: 'running' });
+    expect(lateOf([...stopped, stillRunning, again], { until: 100 })).toEqual([LATE_STOP]);
+  });
+
+  test('at most 20 late stops are reported at once, and the others are counted', () => {
+    const ids = Array.from({ length: 25 }, (_, i) => i + 1);
+    const both = (state: 'running' | 'exited') =>
+      Object.fromEntries(ids.flatMap((n) => [[`s${n}`, 'running'] as const, [`c${n}`, state] as const]));
+    const shown = ids.map((n) => podShown(4, `u${n}`, { [`c${n}`]: 'running' as const }));
+    const answers = ids.map((n) => podAnswered(20.3, `u${n}`, { [`c${n}`]: 'running' as const }));
+    const lists = [listed(5, both('running')), listed(10, both('exited'))];
+    const steps = [...covered, ...podsWatched(1), ...shown, ...lists, ...answers];
+    expect(lateOf(steps)).toHaveLength(20);
+    expect(runs(steps).kubeletCounters.lateSuppressed).toBe(5);
+  });
+});
+
+describe('when the kubelet is asked', () => {
+  test('the kubelet is asked once the deadline has passed and its status has not shown the stop', () => {
+    expect(runs(stopped, { until: 25 }).podQueries).toEqual(['20.25 u1']);
+  });
+
+  test('the kubelet is not asked for what its status has shown', () => {
+    expect(runs([...stopped, podShown(20, 'u1', { c1: 'terminated' })]).podQueries).toEqual([]);
+  });
+
+  test('the kubelet is asked again after the time that an answer without a verdict took, and after twice that', () => {
+    const failures = [20.3, 30.6, 51].map((asked) => podAnswered(asked, 'u1', null));
+    expect(runs([...stopped, ...failures], { until: 100 }).podQueries).toEqual([
+      ...['20.25 u1', '30.5 u1', '50.75 u1', '91.25 u1'],
+    ]);
+  });
+
+  test('a question without an answer is asked again after a minute', () => {
+    expect(runs(stopped, { until: 90 }).podQueries).toEqual(['20.25 u1', '80.25 u1']);
+  });
+
+  test('a pod is asked for once, however many of its containers are waited for', () => {
+    const two = { s1: 'running', c1: 'exited', c1b: 'exited' } as const;
+    const names = { c1: 'one', c1b: 'two' };
+    const steps = [
+      ...watched,
+      listed(5, { s1: 'running', c1: 'running', c1b: 'running' }),
+      podShown(4.6, 'u1', { c1: 'running', c1b: 'running' }, { names }),
+      listed(10, two),
+    ];
+    expect(runs(steps, { until: 25 }).podQueries).toEqual(['20.25 u1']);
+  });
+
+  test('the kubelet is asked before a miss is judged, where it was not asked before', () => {
+    const { podQueries } = runs(stopped, { until: 39, missedAfter: 8 });
+    expect(podQueries[0]).toBe('13.25 u1');
+  });
+});
+
+describe('what accuses nobody', () => {
+  /** Steps that come on top of a stop that would be late, or in place of what makes it so. */
+  const harmless: Readonly<Record<string, readonly TimelineStep[]>> = {
+    'that no message shows a stop proves nothing without an answer': stopped,
+    'an answer to a question from before the deadline proves nothing': [
+      ...stopped,
+      podAnswered(19.9, 'u1', { c1: 'running' }),
+    ],
+    'an answer that shows the stop accuses nobody': [...stopped, podAnswered(20.3, 'u1', { c1: 'terminated' })],
+    'a message that shows the stop counts, although an older one comes after it': [
+      ...stopped,
+      podShown(11, 'u1', { c1: 'terminated' }),
+      podShown(12, 'u1', { c1: 'running' }),
+      stillRunning,
+    ],
+    'a stop that the status shows until the verdict is not late': [
+      ...stopped,
+      stillRunning,
+      podShown(21, 'u1', { c1: 'terminated' }),
+    ],
+    'nothing is late of a pod that is terminating': [
+      ...stopped,
+      podShown(12, 'u1', { c1: 'running' }, { terminating: true }),
+      stillRunning,
+    ],
+    'nothing is late of a pod that the answer shows terminating': [
+      ...stopped,
+      podAnswered(20.3, 'u1', { c1: 'running' }, { terminating: true }),
+    ],
+    'nothing is late of a pod that has ended': [...stopped, podEnded(12, 'u1'), stillRunning],
+    'nothing is late of a pod that the kubelet does not know': [
+      ...covered,
+      ...podsWatched(1),
+      ...runningPod,
+      listed(10, C1_EXITED),
+      stillRunning,
+    ],
+    'nothing is late of a pod that was first reported after the stop was proven': [
+      ...covered,
+      ...podsWatched(1),
+      ...runningPod,
+      listed(10, C1_EXITED),
+      podShown(11, 'u1', { c1: 'running' }),
+      stillRunning,
+    ],
+    'nothing is late of a pod of which the last message could not be read': [
+      ...stopped,
+      podUnknown(12, 'u1'),
+      stillRunning,
+    ],
+    'nothing is late where the watch began after the last list that showed the container running': [
+      ...covered,
+      ...runningPod,
+      ...podsWatched(6),
+      podShown(6, 'u1', { c1: 'running' }),
+      listed(10, C1_EXITED),
+      stillRunning,
+    ],
+    'nothing is late where the watch broke before the answer': [
+      ...stopped,
+      podsBroken(12),
+      ...podsWatched(13),
+      podShown(13, 'u1', { c1: 'running' }),
+      stillRunning,
+    ],
+    'nothing is late where the watch breaks within two seconds after the answer': [
+      ...stopped,
+      stillRunning,
+      podsBroken(22),
+    ],
+    'a pod that the kubelet does not find accuses nobody': [...stopped, podAnswered(20.3, 'u1', null)],
+    'what has been replaced by a container that the kubelet names is known to have stopped': [
+      ...stopped,
+      podShown(12, 'u1', { c1b: 'running' }),
+      podAnswered(20.3, 'u1', { c1b: 'running' }),
+    ],
+    'a container that the answer lacks accuses nobody before a list shows it': [
+      ...stopped,
+      podAnswered(30.1, 'u1', {}),
+    ],
+    'nothing is late of a container that lists lack': [
+      ...stopped.filter(({ at }) => at < 11),
+      ...listedAlike({ s1: 'running' }, 15, 20, 25),
+      stillRunning,
+    ],
+    'nothing is late of a container whose state the runtime does not know': [
+      ...stopped.filter(({ at }) => at < 11),
+      ...listedAlike({ s1: 'running', c1: 'unknown' }, 15, 20, 25),
+      stillRunning,
+    ],
+    'a stop is not late if the kubelet no longer shows a container running that it has shown running': [
+      ...stopped,
+      podAnswered(20.3, 'u1', { c1: 'waiting' }),
+    ],
+    'a stop is not late if this process has just been stalled': [
+      ...stopped,
+      stillRunning,
+      streamGap(22.2, 'agent_stalled'),
+      podsBroken(22.4),
+    ],
+    'nothing is late of a container that went back to running': [
+      ...stopped.filter(({ at }) => at < 11),
+      ...listedAlike(C1_RUNNING, 15, 20, 25),
+      stillRunning,
+    ],
+    'a stop that only an event announces is not late': [
+      ...started,
+      podShown(4.6, 'u1', { c1: 'running' }),
+      received(9, 'c1', 'STOPPED'),
+      podAnswered(20.3, 'u1', { c1: 'running' }),
+    ],
+    'nothing is late that the first list already shows': [
+      listed(2, C1_EXITED),
+      ...podsWatched(1),
+      podShown(1.5, 'u1', { c1: 'running' }),
+      ...listedAlike(C1_EXITED, 5, 10),
+      podAnswered(20.3, 'u1', { c1: 'running' }),
+    ],
+  };
+  test.each(Object.entries(harmless))('%s', (_name, steps) => {
+    expect(lateOf(steps)).toEqual([]);
+  });
+
+  test('a start that failed is not late', () => {
+    const failed = times({ created: 4.2, started: 4.2, finished: 4.2 });
+    const steps = [...watched, listed(5, C1_EXITED), status(5.5, 'c1', failed), listed(10, C1_EXITED)];
+    const answer = podAnswered(20.3, 'u1', { c1: 'waiting' });
+    expect(lateOf([...steps, answer])).toEqual([]);
+  });
+
+  test('a container that was created and never started is not late', () => {
+    const created = { s1: 'running', c1: 'created' } as const;
+    const answer = podAnswered(20.3, 'u1', { c1: 'waiting' });
+    expect(lateOf([...watched, ...listedAlike(created, 5, 10, 15, 20, 25), answer])).toEqual([]);
+  });
+
+  test('a run that only a status proves is late, with the times of the status', () => {
+    const ran = times({ created: 4.2, started: 4.3, finished: 4.4 });
+    const steps = [...watched, listed(5, C1_EXITED), status(5.5, 'c1', ran), listed(10, C1_EXITED)];
+    const answer = podAnswered(20.3, 'u1', { c1: 'waiting' });
+    expect(lateOf([...steps, answer])).toEqual([LATE_START, LATE_STOP]);
+  });
+
+  test('nothing is late whose exact time is from before the watch', () => {
+    const ran = times({ created: 4.2, started: 4.3, finished: 4.4 });
+    const steps = [...covered, listed(4.5, {}), ...podsWatched(4.6), podShown(4.6, 'u1', {})];
+    const shown = [listed(5, C1_EXITED), status(5.5, 'c1', ran), podAnswered(20.3, 'u1', { c1: 'waiting' })];
+    expect(lateOf([...steps, ...shown])).toEqual([]);
+  });
+});
+
+describe('how long it took', () => {
+  const at = (s: number) => times({ created: 4.2, started: s });
+  /** c1 starts at 5 s, by its own time. */
+  const startedAt5 = [
+    ...watched,
+    received(4, 's1', 'CREATED'),
+    received(4.2, 'c1', 'CREATED'),
+    received(5, 'c1', 'STARTED', { times: at(5) }),
+    listed(5.5, C1_RUNNING),
+  ];
+  const lagOf = (steps: readonly TimelineStep[], settings: Partial<TimelineSettings> = {}) =>
+    runs(steps, settings).kubeletLag;
+
+  test('a start is counted by the time from its exact time to the message that shows it', () => {
+    expect(lagOf([...startedAt5, podShown(5.003, 'u1', { c1: 'running' })])).toEqual({
+      starts: [0, 0, 1],
+      stops: [],
+    });
+  });
+
+  test('a start is counted if the message that shows it comes before the event', () => {
+    const steps = [...watched, podShown(5.003, 'u1', { c1: 'running' })];
+    const event = received(5.2, 'c1', 'STARTED', { times: at(5) });
+    expect(lagOf([...steps, received(4.2, 'c1', 'CREATED'), event])?.starts).toEqual([0, 0, 1]);
+  });
+
+  test('a stop is counted apart from starts', () => {
+    const stop = received(20, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 20 }) });
+    const shown = [podShown(5.001, 'u1', { c1: 'running' }), podShown(20.5, 'u1', { c1: 'terminated' })];
+    expect(lagOf([...startedAt5, stop, listed(21, C1_EXITED), ...shown])).toEqual({
+      starts: [1],
+      stops: [0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+    });
+  });
+
+  test('the end of a pod shows the stops of all its containers', () => {
+    const stop = received(20, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 20 }) });
+    const shown = [podShown(5.001, 'u1', { c1: 'running' }), podEnded(20.5, 'u1')];
+    expect(lagOf([...startedAt5, stop, ...shown])?.stops).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+  });
+
+  test('what took more than 65 seconds is in the last bucket', () => {
+    const shown = podShown(75, 'u1', { c1: 'running' });
+    const lists = listedAlike(C1_RUNNING, 20, 40, 60);
+    expect(lagOf([...startedAt5, ...lists, shown], { until: 80 })?.starts).toHaveLength(18);
+  });
+
+  test('what is counted is handed over once', () => {
+    expect(lagOf(startedAt5)).toBeNull();
+  });
+
+  const uncounted: Readonly<Record<string, readonly TimelineStep[]>> = {
+    'a start without an exact time is not counted': [...started, podShown(5, 'u1', { c1: 'running' })],
+    'a start of a pod that is terminating is not counted': [
+      ...startedAt5,
+      podShown(5.003, 'u1', { c1: 'running' }, { terminating: true }),
+    ],
+    'a start less than half a second after the watch began is not counted': [
+      ...covered,
+      ...podsWatched(4.6),
+      podShown(4.6, 'u1', {}),
+      received(4.2, 'c1', 'CREATED'),
+      received(5, 'c1', 'STARTED', { times: at(5) }),
+      podShown(5.003, 'u1', { c1: 'running' }),
+    ],
+    'a start is not counted if the watch broke meanwhile': [
+      ...startedAt5,
+      podsBroken(6),
+      ...podsWatched(7),
+      podShown(7.1, 'u1', { c1: 'running' }),
+    ],
+    'a start is not counted if a message about its pod could not be read meanwhile': [
+      ...startedAt5,
+      podUnknown(5.003, 'u1'),
+      podShown(9, 'u1', { c1: 'running' }),
+    ],
+    'a start is not counted if the message that shows it may have waited for this process': [
+      ...startedAt5,
+      streamGap(8, 'agent_stalled'),
+      podShown(8.001, 'u1', { c1: 'running' }),
+    ],
+    'what only an answer shows is not counted': [
+      ...startedAt5,
+      podAnswered(15.6, 'u1', { c1: 'running' }),
+      podShown(40, 'u1', { c1: 'running' }),
+    ],
+    'a time from before a step of the clock that no tick had seen is not counted': [
+      ...watched,
+      received(4.2, 'c1', 'CREATED'),
+      clockStepped(4.9, 3_600),
+      received(4.95, 'c1', 'STARTED', { times: at(4.9) }),
+      podShown(4.96, 'u1', { c1: 'running' }),
+    ],
+  };
+  test.each(Object.entries(uncounted))('%s', (_name, steps) => {
+    expect(lagOf(steps)).toBeNull();
+  });
+
+  test('an end that the runtime dates by when it noticed it is not counted', () => {
+    const stop = received(20, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 20 }) });
+    const shown = [podShown(5.001, 'u1', { c1: 'running' }), podShown(20.5, 'u1', { c1: 'terminated' })];
+    expect(lagOf([...startedAt5, stop, ...shown], { profile: ISULAD })).toEqual({ starts: [1], stops: [] });
+  });
+
+  test('what an answer showed and no message brought within five seconds is counted as not brought', () => {
+    const answer = podAnswered(15.6, 'u1', { c1: 'running' });
+    expect(runs([...startedAt5, answer]).kubeletCounters.notBrought).toBe(1);
+    const brought = podShown(16, 'u1', { c1: 'running' });
+    expect(runs([...startedAt5, answer, brought]).kubeletCounters.notBrought).toBe(0);
+  });
+});
+
+describe('what a miss says of the kubelet', () => {
+  const kubeletOf = (steps: readonly TimelineStep[], settings: Partial<TimelineSettings> = {}) =>
+    runs(steps, settings).findings.find(({ kind }) => kind === 'missed')?.proof['kubelet'];
+
+  test('a miss says between which bounds the kubelet took to show it', () => {
+    const shown = podShown(21, 'u1', { c1: 'terminated' });
+    expect(kubeletOf([...stopped, stillRunning, shown])).toEqual({
+      is: 'shown',
+      atLeast: 10_280_000,
+      atMost: 15_990_000,
+    });
+  });
+
+  test('a miss that the kubelet showed at once says so', () => {
+    const shown = podShown(6, 'u1', { c1: 'terminated' });
+    expect(kubeletOf([...stopped, shown])).toEqual({ is: 'shown', atLeast: 0, atMost: 990_000 });
+  });
+
+  test('a miss says until when the kubelet is known not to have shown it', () => {
+    expect(kubeletOf([...stopped, stillRunning])).toEqual({ is: 'not_shown', until: 20_300_000 });
+  });
+
+  const unknown: Readonly<Record<string, readonly TimelineStep[]>> = {
+    no_pods_api: [...covered, ...runningPod, listed(10, C1_EXITED)],
+    before_watch: [...covered, ...runningPod, ...podsWatched(6), listed(10, C1_EXITED)],
+    watch_gap: [...stopped, podsBroken(12)],
+    pod_unknown: [...covered, ...podsWatched(1), ...runningPod, listed(10, C1_EXITED)],
+    pod_terminating: [...stopped, podShown(12, 'u1', { c1: 'running' }, { terminating: true })],
+    superseded: [...stopped, podShown(12, 'u1', { c1b: 'running' })],
+    not_asked: stopped,
+  };
+  test.each(Object.entries(unknown))('a miss whose kubelet was not observed says why: %s', (why, steps) => {
+    expect(kubeletOf(steps)).toEqual({ is: 'not_observed', why });
+  });
+
+  test('the miss of a CREATED says nothing of the kubelet, whose status does not show it', () => {
+    const { findings } = runs([...watched, listed(5, C1_RUNNING), podShown(4.6, 'u1', { c1: 'running' })]);
+    const proofs = findings.filter(({ kind }) => kind === 'missed').map(({ eventType, proof }) => [eventType, 'kubelet' in proof]);
+    expect(Object.fromEntries(proofs)).toMatchObject({ CREATED: false, STARTED: true });
+  });
+});
