@@ -70,6 +70,10 @@ RETURN CASE WHEN value #>> '{}' ~ '^[1-9][0-9]{0,17}$' THEN store.time_of_ns((va
 CREATE FUNCTION store.proof_ms(value jsonb) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN least(greatest(value::numeric, 0), 1e15)::float8 / 1000 END;
 
+-- A bound of a duration, which is not below 0; null for none.
+CREATE FUNCTION store.not_negative(n float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN n < 0 THEN 0 ELSE n END;
+
 -- How long two periods overlap, in milliseconds.
 CREATE FUNCTION store.overlap_ms(from_a timestamptz, to_a timestamptz, from_b timestamptz, to_b timestamptz) RETURNS float8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -126,7 +126,7 @@ SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nu
        nullif(x.kubelet_version, '') AS kubelet_version, f.proof,
        x.epoch, f.seq, u.lag_reason, f.container_name = '' AS is_sandbox, f.node_id, f.cluster_id,
        w.knew AS kubelet_knew, w.why AS kubelet_why, w.at_least_ms AS kubelet_at_least_ms, w.at_most_ms AS kubelet_at_most_ms,
-       greatest(0, u.lag_min_ms - w.at_most_ms) AS publishing_min_ms, greatest(0, u.lag_max_ms - w.at_least_ms) AS publishing_max_ms
+       store.not_negative(u.lag_min_ms - w.at_most_ms) AS publishing_min_ms, store.not_negative(u.lag_max_ms - w.at_least_ms) AS publishing_max_ms
 FROM store.finding f
 LEFT JOIN store.node n ON n.node_id = f.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id
@@ -149,9 +149,9 @@ CROSS JOIN LATERAL (
          CASE WHEN f.kind = 'kubelet_late' THEN f.lateness_us / 1000.0::float8
               WHEN s.knew = 'shown' THEN store.proof_ms(f.proof #> '{kubelet,atLeast}')
               WHEN s.knew = 'not_shown'
-                THEN greatest(0, extract(epoch FROM store.proof_time(e.started_at, f.proof #> '{kubelet,until}') - f.window_to)::float8 * 1000) END AS at_least_ms,
+                THEN store.not_negative(extract(epoch FROM store.proof_time(e.started_at, f.proof #> '{kubelet,until}') - f.window_to)::float8 * 1000) END AS at_least_ms,
          CASE WHEN f.kind = 'kubelet_late'
-                THEN greatest(0, extract(epoch FROM u.resolved_at - coalesce(f.occurred_at, f.window_from))::float8 * 1000)
+                THEN store.not_negative(extract(epoch FROM u.resolved_at - coalesce(f.occurred_at, f.window_from))::float8 * 1000)
               WHEN s.knew = 'shown' THEN store.proof_ms(f.proof #> '{kubelet,atMost}') END AS at_most_ms
 ) w
 -- The kubelet's mode at that time, if an agent observed it: the one it last changed to, else the one it first changed from, else the
