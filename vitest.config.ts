@@ -1,6 +1,7 @@
 /*
- * Five projects: `unit` and `unit-pure` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
- * `kubelet` (real kubelets, which mostly wait for the next relist) and `cluster` (a whole cluster; `make cluster-test`). Unit tests run
+ * Six projects: `unit` and `unit-pure` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
+ * `kubelet` (real kubelets, which mostly wait for the next relist), `olderKubelets` (`make older-kubelets`) and `cluster` (a whole cluster;
+ * `make cluster-test`). Unit tests run
  * first, while kubelets wait for their relists; then the integration tests. Every file starts services of its own, on ports, folders and
  * control groups of its own.
  */
@@ -23,6 +24,7 @@ const sqlAsText = {
  */
 const PURE = ['src/agent/compare/**/*.test.ts'];
 const KUBELET = ['test/kubelet/**/*.test.ts'];
+const OLDER_KUBELETS = ['test/olderKubelets/**/*.test.ts'];
 const CLUSTER = ['test/cluster/**/*.test.ts'];
 const INTEGRATION = [
   'test/integration/**/*.test.ts',
@@ -87,7 +89,14 @@ export default defineConfig({
           name: 'unit',
           // All that the others leave: so every test file is in exactly one project, wherever it is.
           include: ['**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...PURE, ...INTEGRATION, ...KUBELET, ...CLUSTER],
+          exclude: [
+            ...configDefaults.exclude,
+            ...PURE,
+            ...INTEGRATION,
+            ...KUBELET,
+            ...OLDER_KUBELETS,
+            ...CLUSTER,
+          ],
         },
       },
       {
@@ -107,6 +116,10 @@ export default defineConfig({
           maxWorkers: FIRST_WORKERS,
           sequence: { groupOrder: 0 },
         },
+      },
+      {
+        extends: true,
+        test: { ...services, name: 'olderKubelets', include: OLDER_KUBELETS, sequence: { groupOrder: 3 } },
       },
       {
         extends: true,

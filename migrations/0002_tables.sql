@@ -737,7 +737,7 @@ CREATE TABLE store.status_lag_watch (
   node_id int4 NOT NULL REFERENCES store.node,
   cluster_id int2 NOT NULL,
   finding_id uuid NOT NULL,
-  sample bool NOT NULL,
+  kind text NOT NULL,
   event_type text NOT NULL,
   container_id text NOT NULL,
   pod_uid text NOT NULL,
@@ -756,16 +756,23 @@ CREATE TABLE store.status_lag_watch (
   stale_read_at timestamptz,
   PRIMARY KEY (node_id, finding_id)
 ) WITH (fillfactor = 50);
-CREATE INDEX status_lag_watch_due_at ON store.status_lag_watch (cluster_id, sample, due_at);
+CREATE INDEX status_lag_watch_due_at ON store.status_lag_watch (cluster_id, (kind = 'sample'), due_at);
 
--- Lags of samples, kept for two days. lag_max_ms is null where the status did not show the transition in time.
+-- Lags of announced transitions: of samples, kept for two days, and of those on a node whose kubelet fell back and keeps what events told it, kept as long
+-- as events. Only the latter have the columns from happened_at on. lag_max_ms is null where the status did not show the transition in time.
 CREATE TABLE store.status_lag (
   node_id int4 NOT NULL,
   cluster_id int2 NOT NULL,
   at timestamptz NOT NULL,
   event_type text NOT NULL,
-  lag_min_ms float8 NOT NULL,
-  lag_max_ms float8
+  lag_min_ms float8,
+  lag_max_ms float8,
+  happened_at timestamptz,
+  lag_reason text,
+  container_id text,
+  pod_namespace text,
+  pod_name text,
+  container_name text
 );
 CREATE INDEX status_lag_node ON store.status_lag (node_id, at);
 CREATE INDEX status_lag_at ON store.status_lag USING brin (at);

@@ -51,7 +51,8 @@ SELECT c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
        nullif(s.stream_error, '') AS stream_error, s.relist_healthy,
        nullif(coalesce(s.relist_reason, absent.reason), '') AS relist_reason, coalesce(s.model, 'Unknown') AS model,
        nullif(coalesce(s.mode_reason, absent.reason), '') AS mode_reason, s.kubelet_stream_errors, s.kubelet_error, s.kubelet_identity,
-       nullif(i.os_image, '') AS os_image, nullif(i.kernel_version, '') AS kernel_version, i.labels, s.pods_api_state,
+       nullif(i.os_image, '') AS os_image, nullif(i.kernel_version, '') AS kernel_version, i.labels,
+       store.fallback_consequence(s.mode, s.mode_reason, x.kubelet_version) AS consequence, s.pods_api_state,
        nullif(s.pods_api_reason, '') AS pods_api_reason
 FROM store.node n
 LEFT JOIN store.cluster c USING (cluster_id)
@@ -650,10 +651,21 @@ FROM store.node_info i
 LEFT JOIN store.node n ON n.node_id = i.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = i.cluster_id;
 
--- One row per announced start or stop whose status lag was measured, of the last two days.
+-- One row per announced start or stop whose status lag is measured, also while its pod is still read if its kubelet fell back.
 CREATE VIEW plegwatch.status_lags WITH (security_invoker = true) AS
-SELECT c.name AS cluster, n.name AS node, l.at, l.event_type, l.lag_min_ms, l.lag_max_ms
-FROM store.status_lag l
+SELECT c.name AS cluster, n.name AS node, l.at, l.event_type, l.lag_min_ms, l.lag_max_ms,
+       CASE WHEN l.container_id IS NULL THEN 'sample' ELSE 'fallback' END AS kind, l.happened_at, l.lag_reason, l.pod_namespace, l.pod_name,
+       l.container_name, l.container_id
+FROM (
+  SELECT l.node_id, l.cluster_id, l.at, l.event_type, l.lag_min_ms, l.lag_max_ms, l.happened_at, l.lag_reason, l.pod_namespace, l.pod_name,
+         l.container_name, l.container_id
+  FROM store.status_lag l
+  UNION ALL
+  SELECT w.node_id, w.cluster_id, w.stale_read_at, w.event_type, greatest(0, extract(epoch FROM w.stale_read_at - w.latest_at) * 1000)::float8, NULL,
+         w.latest_at, NULL, w.pod_namespace, w.pod_name, w.container_name, w.container_id
+  FROM store.status_lag_watch w
+  WHERE w.kind = 'fallback' AND w.stale_read_at IS NOT NULL
+) l
 LEFT JOIN store.node n ON n.node_id = l.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = l.cluster_id;
 

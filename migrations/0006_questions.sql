@@ -91,7 +91,8 @@ BEGIN
     WHERE g.cluster = of_cluster AND g.node = of_node AND g.from_at <= timeline.until AND coalesce(g.to_at, 'infinity') >= timeline.since
     UNION ALL
     SELECT m.at, NULL, 'mode', m.from_mode || ' -> ' || m.to_mode, NULL, NULL, NULL,
-           concat_ws(', ', nullif(m.reason, ''), 'not before ' || m.not_before), coalesce(m.epoch, x.epoch), m.seq
+           concat_ws(', ', nullif(m.reason, ''), store.fallback_consequence(m.to_mode, m.reason, x.kubelet_version), 'not before ' || m.not_before),
+           coalesce(m.epoch, x.epoch), m.seq
     FROM store.mode_transition m
     LEFT JOIN store.context x ON x.context_id = m.context_id
     WHERE m.node_id = id AND m.at BETWEEN timeline.since AND timeline.until
@@ -169,7 +170,7 @@ SELECT c.name AS cluster, n.name AS node, m.not_before, m.at AS from_at, m.next_
        extract(epoch FROM coalesce(m.next_at, now()) - m.at)::float8 / 3600 AS hours,
        m.model, m.to_mode AS mode, nullif(m.reason, '') AS reason, m.next_mode, s.code AS our_stream_ended_with, s.message,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
-       nullif(x.kubelet_version, '') AS kubelet_version
+       nullif(x.kubelet_version, '') AS kubelet_version, store.fallback_consequence(m.to_mode, m.reason, x.kubelet_version) AS consequence
 FROM (
   SELECT m.*, lead(m.at) OVER of_node AS next_at, lead(m.to_mode) OVER of_node AS next_mode
   FROM store.mode_transition m WINDOW of_node AS (PARTITION BY m.node_id ORDER BY m.at, m.seq)
@@ -324,13 +325,14 @@ RETURNS SETOF plegwatch.completeness_of_day LANGUAGE sql STABLE PARALLEL SAFE AS
 $$;
 
 -- Would Evented PLEG be safe on this node, by the last seven days?
---   unsafe    its kubelet fell back, or more than 100 of a million events are missed, with 95 % confidence
+--   unsafe    its kubelet fell back, or would leave pods wrong if it did, or more than 100 of a million events are missed, with 95 % confidence
 --   safe      fewer than 1,000 of a million are missed, with 95 % confidence, and the stream was watched for 90 % of the time
 --   unknown   everything else; `reason` says what is missing
 CREATE VIEW plegwatch.readiness WITH (security_invoker = true) AS
 SELECT r.cluster, r.node, r.verdict,
        CASE
          WHEN r.verdict = 'unsafe' AND r.fallbacks > 0 THEN format('its kubelet fell back %s', CASE r.fallbacks WHEN 1 THEN 'once' ELSE format('%s times', r.fallbacks) END)
+         WHEN r.verdict = 'unsafe' AND r.keeps_wrong THEN 'a fallback leaves pods wrong until its kubelet restarts: upgrade it to 1.32'
          WHEN r.verdict = 'unsafe' THEN format('at least %s of a million events are missed', round(r.low_per_million::numeric))
          WHEN r.verdict = 'safe' THEN format('at most %s of a million events are missed', round(r.high_per_million::numeric))
          WHEN r.observed_hours IS NULL THEN 'no agent reported'
@@ -344,9 +346,9 @@ FROM (
   SELECT p.cluster, p.node, p.stream_state, p.mode, p.runtime_name, p.runtime_version, p.kubelet_version, p.os_image, p.kernel_version, p.labels,
          w.span_us / 3.6e9 AS observed_hours, w.covered_us / nullif(w.span_us, 0) AS coverage,
          d.decided, f.missed, f.missed * 1e6 / nullif(d.decided, 0) AS per_million, i.low_per_million, i.high_per_million,
-         b.fallbacks, f.blind_spots,
+         b.fallbacks, f.blind_spots, k.keeps_wrong,
          CASE
-           WHEN b.fallbacks > 0 OR i.low_per_million > 100 THEN 'unsafe'
+           WHEN b.fallbacks > 0 OR k.keeps_wrong OR i.low_per_million > 100 THEN 'unsafe'
            WHEN p.stream_state IN ('Unsupported', 'Disabled', 'Unsafe', 'Off') THEN 'unknown'
            WHEN i.high_per_million <= 1000 AND w.covered_us >= 0.9 * w.span_us THEN 'safe'
            ELSE 'unknown'
@@ -374,6 +376,7 @@ FROM (
     WHERE m.node_id = n.node_id AND m.at > now() - interval '7 days' AND m.to_mode IN ('Fallback', 'HintDisabled')
       AND m.day >= ((now() - interval '7 days') AT TIME ZONE 'UTC')::date
   ) b
+  CROSS JOIN LATERAL (SELECT coalesce(store.fallback_consequence('Fallback', '', p.kubelet_version) = 'wrong_until_restart', false) AS keeps_wrong) k
   CROSS JOIN LATERAL (SELECT coalesce(w.matched, 0) + f.missed AS decided) d
   CROSS JOIN LATERAL (SELECT 1e6 * store.wilson_low(f.missed, d.decided) AS low_per_million,
                              1e6 * store.wilson_high(f.missed, d.decided) AS high_per_million) i

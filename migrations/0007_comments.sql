@@ -26,6 +26,7 @@ COMMENT ON COLUMN plegwatch.nodes.kubelet_identity IS 'whether it is certain tha
 COMMENT ON COLUMN plegwatch.nodes.os_image IS 'the operating system of the Node, as its kubelet says';
 COMMENT ON COLUMN plegwatch.nodes.kernel_version IS 'its kernel';
 COMMENT ON COLUMN plegwatch.nodes.labels IS 'its labels with the keys that the controller stores (--node-labels): labels ->> ''topology.kubernetes.io/zone''';
+COMMENT ON COLUMN plegwatch.nodes.consequence IS 'what it means for this version that the kubelet gave up its stream: wrong_until_restart, slower, hint_lost or unknown; null unless it did';
 COMMENT ON COLUMN plegwatch.nodes.pods_api_state IS 'the watch of the kubelet''s own status of its pods: Watching, Syncing, Absent (this kubelet does not offer it) or Broken; null where it is switched off or no agent reports';
 COMMENT ON COLUMN plegwatch.nodes.pods_api_reason IS 'why it does not work';
 
@@ -444,13 +445,20 @@ COMMENT ON COLUMN plegwatch.node_info.os_image IS 'the operating system of the N
 COMMENT ON COLUMN plegwatch.node_info.kernel_version IS 'its kernel';
 COMMENT ON COLUMN plegwatch.node_info.labels IS 'its labels with the keys that the controller stores (--node-labels): labels ->> ''topology.kubernetes.io/zone''';
 
-COMMENT ON VIEW plegwatch.status_lags IS 'One row per announced start or stop of the last two days whose status lag was measured.';
+COMMENT ON VIEW plegwatch.status_lags IS 'One row per announced start or stop whose status lag was measured: samples of the last two days, and every one on a node whose kubelet (1.31 or older) fell back, kept as long as events.';
 COMMENT ON COLUMN plegwatch.status_lags.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.status_lags.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.status_lags.at IS 'when it was announced';
+COMMENT ON COLUMN plegwatch.status_lags.at IS 'when its pod was last read for it';
 COMMENT ON COLUMN plegwatch.status_lags.event_type IS 'CREATED, STARTED, STOPPED or DELETED';
 COMMENT ON COLUMN plegwatch.status_lags.lag_min_ms IS 'the published status was behind for at least this long; null where that is not known';
-COMMENT ON COLUMN plegwatch.status_lags.lag_max_ms IS 'and for at most this long';
+COMMENT ON COLUMN plegwatch.status_lags.lag_max_ms IS 'and for at most this long; null if the status did not show it in time, or does not yet';
+COMMENT ON COLUMN plegwatch.status_lags.kind IS 'sample, or fallback: on a node whose kubelet (1.31 or older) fell back';
+COMMENT ON COLUMN plegwatch.status_lags.happened_at IS 'the latest time at which it can have happened; like everything below, null for a sample';
+COMMENT ON COLUMN plegwatch.status_lags.lag_reason IS 'why there is no lag: docs/explanation/status-lag.md';
+COMMENT ON COLUMN plegwatch.status_lags.pod_namespace IS 'the namespace of the pod';
+COMMENT ON COLUMN plegwatch.status_lags.pod_name IS 'the name of the pod';
+COMMENT ON COLUMN plegwatch.status_lags.container_name IS 'the name of the container';
+COMMENT ON COLUMN plegwatch.status_lags.container_id IS 'the id of the container';
 
 COMMENT ON VIEW plegwatch.rejected IS 'One row per input that a controller refused. It cannot be attributed to a node.';
 COMMENT ON COLUMN plegwatch.rejected.cluster IS 'the name of the cluster';
@@ -555,6 +563,7 @@ COMMENT ON COLUMN plegwatch.fallback_intervals.message IS 'the message with whic
 COMMENT ON COLUMN plegwatch.fallback_intervals.runtime_name IS 'the container runtime at that time';
 COMMENT ON COLUMN plegwatch.fallback_intervals.runtime_version IS 'its version';
 COMMENT ON COLUMN plegwatch.fallback_intervals.kubelet_version IS 'the version of the kubelet at that time';
+COMMENT ON COLUMN plegwatch.fallback_intervals.consequence IS 'what it means for this version that the kubelet gave up its stream: wrong_until_restart, slower, hint_lost or unknown';
 
 COMMENT ON VIEW plegwatch.readiness IS 'One row per node: would Evented PLEG be safe on it, by the last seven days?';
 COMMENT ON COLUMN plegwatch.readiness.cluster IS 'the name of the cluster';

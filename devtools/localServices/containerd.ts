@@ -35,6 +35,8 @@ export interface ContainerdOptions {
   readonly dir?: string;
   /** With a second runtime handler, {@link SHIM_SANDBOXES}; only 1.7 can. */
   readonly shimSandboxes?: boolean;
+  /** What its shims run in place of runc: a path. */
+  readonly ociRuntime?: string;
 }
 
 /**
@@ -68,7 +70,10 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
   const socket = join(dir, 'containerd.sock');
   const configFile = join(dir, 'config.toml');
   const bin = join(dir, 'bin');
-  writeFileSync(configFile, configuration(version, dir, runc) + (shimSandboxes ? sandboxRuntime(bin) : ''));
+  writeFileSync(
+    configFile,
+    configuration(version, dir, options.ociRuntime ?? runc) + (shimSandboxes ? sandboxRuntime(bin) : ''),
+  );
   mkdirSync(join(dir, 'cni', 'net.d'), { recursive: true });
   writeFileSync(join(dir, 'cni', 'net.d', '10-host.conflist'), JSON.stringify(NETWORK));
 

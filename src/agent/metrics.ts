@@ -4,11 +4,11 @@
 import { Histogram } from 'prom-client';
 import { CALL_CODES, CRI_CALLS } from '../cri/client.ts';
 import { MetricSet } from '../platform/metricSet.ts';
+import { FALLBACK_CONSEQUENCES, type FallbackConsequence } from '../protocol/fallback.ts';
 import {
   EVENT_TYPES,
   type EvidenceRecord,
   FINDING_KINDS,
-  HANG_VERDICTS,
   LIST_CALLS,
   MODES,
   type Mode,
@@ -20,8 +20,8 @@ import {
 } from '../protocol/record.ts';
 import { KUBELET_IDENTITIES, type KubeletIdentity } from './observe/kubelet/identity.ts';
 import { SCRAPE_FAILURES } from './observe/kubelet/scrapeError.ts';
+import { POD_QUERY_RESULTS } from './observe/pods/podQueries.ts';
 import { PODS_STREAM_ENDS } from './observe/pods/podsStream.ts';
-import { POD_QUERY_RESULTS } from './observe/pods/podsWatch.ts';
 import { RELIST_ERROR_CODES } from './observe/relister.ts';
 import { type KnownHang, TIMED_STATUSES } from './observe/slowStatusSearch.ts';
 import { SESSION_END_CODES } from './observe/stream/subscription.ts';
@@ -125,6 +125,11 @@ export class AgentMetrics extends MetricSet {
   readonly #kubeletMode = this.gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the current one.", [
     'mode',
   ]);
+  readonly #kubeletFallback = this.gauge(
+    'kubelet_fallback',
+    'What it means in its version that the kubelet gave up its event stream: 1 for what holds now, all 0 while it has not.',
+    ['consequence'],
+  );
   readonly #podsApiState = this.gauge(
     'pods_api_state',
     "Whether the kubelet's own status of its pods is watched: 1 for the current state, none if that is switched off.",
@@ -188,11 +193,11 @@ export class AgentMetrics extends MetricSet {
 
   /** Before the first epoch, and between two of them. */
   observesNothing(): void {
-    this.setKubeletMode('Unknown');
+    this.setKubeletMode('Unknown', null);
     this.setKubeletIdentity(null);
     this.setStreamState(null);
-    this.setListHang(null);
     this.setPodsApiState(null);
+    this.setListHang(null);
     for (const gauge of [this.streamConnected, this.pendingEvents, this.trackedContainers]) gauge.set(0);
   }
 
@@ -207,24 +212,24 @@ export class AgentMetrics extends MetricSet {
       this.#kubeletIdentity.set({ identity: each }, each === identity ? 1 : 0);
   }
 
-  setKubeletMode(mode: Mode): void {
+  setKubeletMode(mode: Mode, consequence: FallbackConsequence | null): void {
     for (const each of MODES) this.#kubeletMode.set({ mode: each }, each === mode ? 1 : 0);
-  }
-
-  /** Null while no list hangs: then every series is 0. */
-  setListHang(hang: KnownHang | null): void {
-    if (hang === null && !this.#showsListHang) return;
-    this.#showsListHang = hang !== null;
-    for (const call of LIST_CALLS)
-      for (const verdict of HANG_VERDICTS) {
-        const isThis = hang?.call === call && hang.verdict === verdict;
-        this.#listHang.set({ call, verdict }, isThis ? hang.waited / 1e6 : 0);
-      }
+    for (const each of FALLBACK_CONSEQUENCES)
+      this.#kubeletFallback.set({ consequence: each }, each === consequence ? 1 : 0);
   }
 
   /** Null while the kubelet's pods are not to be watched: then every series is 0. */
   setPodsApiState(state: PodsApiState | null): void {
     for (const each of PODS_API_STATES) this.#podsApiState.set({ state: each }, each === state ? 1 : 0);
+  }
+
+  /** Null while no list hangs: then there is one series for each call, which is 0. */
+  setListHang(hang: KnownHang | null): void {
+    if (hang === null && !this.#showsListHang) return;
+    this.#showsListHang = hang !== null;
+    this.#listHang.reset();
+    for (const call of LIST_CALLS) this.#listHang.set({ call, verdict: 'unknown' }, 0);
+    if (hang !== null) this.#listHang.set({ call: hang.call, verdict: hang.verdict }, hang.waited / 1e6);
   }
 
   /** Null before the subscription has any state: then every series is 0. */

@@ -1,6 +1,7 @@
 /*
  * Words that the commands and the page say alike.
  */
+import { CONSEQUENCES_IN_SHORT, fallbackConsequence, type ReportedMode } from '../protocol/fallback.ts';
 
 const UNITS: readonly (readonly [seconds: number, unit: string])[] = [
   [86_400, 'd'],
@@ -23,6 +24,18 @@ export function duration(ms: number): string {
       return whole === 0 ? [] : `${whole} ${unit}`;
     })
     .join(' ');
+}
+
+/** Whether the kubelet gave up its event stream and leaves pods wrong. */
+export const leavesPodsWrong = (mode: ReportedMode): boolean =>
+  fallbackConsequence(mode) === 'wrong_until_restart';
+
+/** The reason of a mode, and what it means if the kubelet gave up its event stream. */
+export function whyOfMode(mode: ReportedMode): string {
+  const consequence = fallbackConsequence(mode);
+  return [mode.reason, consequence === null ? null : CONSEQUENCES_IN_SHORT[consequence]]
+    .filter(Boolean)
+    .join(', ');
 }
 
 /** What a gap means, by its scope. */

@@ -277,6 +277,7 @@ class EpochAudit {
 
 function sumOf(...counts: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
   const sum = new Map<string, number>();
-  for (const [name, count] of counts.flatMap((each) => [...each])) sum.set(name, (sum.get(name) ?? 0) + count);
+  for (const [name, count] of counts.flatMap((each) => [...each]))
+    sum.set(name, (sum.get(name) ?? 0) + count);
   return sum;
 }

@@ -74,9 +74,13 @@ export class KubeletLateAudit {
     if (question === null || stored.from === null) return 'Its proof contradicts itself';
     if (!this.#isFound(stored)) return 'No list on record found this change in its window';
     const { from, resolved } = stored;
-    const isGap = this.#gaps.some((gap) => gap.from <= question.answered && (gap.to ?? question.answered) >= from);
+    const isGap = this.#gaps.some(
+      (gap) => gap.from <= question.answered && (gap.to ?? question.answered) >= from,
+    );
     if (isGap) return "A gap says that the kubelet's own status was not watched then";
-    return resolved !== null && resolved < question.asked ? 'It was resolved before the kubelet was asked' : null;
+    return resolved !== null && resolved < question.asked
+      ? 'It was resolved before the kubelet was asked'
+      : null;
   }
 
   /** Whether a list found the change: the one that ends the window, or one before a status that says when it ran. */
@@ -85,7 +89,9 @@ export class KubeletLateAudit {
     const state = /^listed (running|exited)$/.exec(String(evidence))?.[1];
     if (state !== undefined)
       return changes.some((each) => each.newState === state && each.to === to && each.from === from);
-    return changes.some((each) => each.newState === 'exited' && each.from === from && to !== null && each.to <= to);
+    return changes.some(
+      (each) => each.newState === 'exited' && each.from === from && to !== null && each.to <= to,
+    );
   }
 
   #reason({ id, from, to, seq }: StoredFinding): string | null {
@@ -98,11 +104,15 @@ export class KubeletLateAudit {
 
 /** Null where it contradicts itself. */
 function questionOf({ eventType, from, to, at, proof }: StoredFinding): Question | null {
-  const [asked, answered, lateAfter, watchSince] = ['asked', 'answered', 'lateAfter', 'watchSince'].map((key) => proof[key]);
+  const [asked, answered, lateAfter, watchSince] = ['asked', 'answered', 'lateAfter', 'watchSince'].map(
+    (key) => proof[key],
+  );
   const numbers = [from, to, asked, answered, lateAfter, watchSince];
-  if (typeof asked !== 'number' || typeof answered !== 'number' || !numbers.every(Number.isSafeInteger)) return null;
+  if (typeof asked !== 'number' || typeof answered !== 'number' || !numbers.every(Number.isSafeInteger))
+    return null;
   const state = proof['podState'];
-  const isNotShown = state === 'waiting' || state === 'absent' || (state === 'running' && eventType === 'STOPPED');
+  const isNotShown =
+    state === 'waiting' || state === 'absent' || (state === 'running' && eventType === 'STOPPED');
   const inOrder = [watchSince, from, to, asked, answered, at].map(Number);
   const isInOrder = inOrder.every((each, i) => i === 0 || each >= (inOrder[i - 1] ?? each));
   const isLate = Number(lateAfter) >= MIN_LATE_AFTER && asked - Number(to) >= Number(lateAfter);

@@ -86,7 +86,7 @@ export class ControllerMetrics extends MetricSet {
   );
   readonly statusLagWatches = this.gauge(
     'status_lag_watches',
-    'Transitions whose status lag is being measured: overdue ones, and samples of announced ones.',
+    'Transitions whose status lag is being measured: overdue ones, announced ones on a node whose kubelet fell back and keeps what events told it, and samples of announced ones.',
     ['kind'],
   );
   readonly statusLagShed = this.counter(

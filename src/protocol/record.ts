@@ -335,7 +335,7 @@ export type ListCallName = (typeof LIST_CALLS)[number];
  * What holds up a list that hangs, as far as it is proven: the container or pod whose status does not answer while others do; the runtime,
  * which answers none; `none`: every status is answered. `unknown`: too few have been asked for.
  */
-export const HANG_VERDICTS = ['container', 'pod', 'runtime', 'none', 'unknown'] as const;
+const HANG_VERDICTS = ['container', 'pod', 'runtime', 'none', 'unknown'] as const;
 export type HangVerdict = (typeof HANG_VERDICTS)[number];
 
 /** A list that was not answered within five seconds. Every minute of a hang repeats what is known of it. */

@@ -197,6 +197,8 @@ export interface Mode {
   readonly fromMode: string;
   readonly toMode: string;
   readonly reason: string | null;
+  /** Null if it is not known. */
+  readonly kubeletVersion: string | null;
 }
 
 /** The Ready condition of the Node. */

@@ -1,10 +1,14 @@
 /*
  * What makes ListContainers of a real containerd hang (containerd#9770, #12680). UpdateContainerResources holds the lock of one container's status
- * until the shim answers, and the shim is frozen; or all of containerd is. No proxy is between these programs.
+ * until the shim answers, and the shim hangs; or all of containerd does. No proxy is between these programs.
+ *
+ * A shim that is frozen before holds up containerd 2.1. 2.4 gives up after two seconds on a shim that does not answer at all, and still waits for one
+ * whose runc hangs.
  */
+import { rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
-import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
+import { where } from '../../devtools/localServices/where.ts';
 import { connectCri } from '../../devtools/simulator/criClient.ts';
 import { needs } from '../support/needs.ts';
 import { shimOf } from '../support/shims.ts';
@@ -13,13 +17,52 @@ import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
 
 const PODS = 20;
-const VERSIONS: readonly ContainerdVersion[] = ['2.1', '2.4'];
+/** What the shim does. */
+const SHIM = { '2.1': 'is frozen', '2.4': 'waits for a runc that hangs' } as const;
 
-for (const version of VERSIONS)
+for (const version of ['2.1', '2.4'] as const)
   needs(...RUNTIME_NEEDS, `containerd-${version}`)(
     `a list that hangs in a real containerd ${version}`,
     () => {
       const bed = new SystemBed({ kube: false });
+      /** A containerd with the pods and one more, `held`, and what makes the shim of that one hang. */
+      async function containerdWith(names: readonly string[]) {
+        const isHeld = bed.system.folder(`held-${version}`);
+        const ociRuntime = bed.system.folder(`runc-${version}`);
+        const script = `#!/bin/sh
+case " $* " in *" update "*) while [ -e ${isHeld} ]; do sleep 0.1; done ;; esac
+exec ${where('runc')} "$@"
+`;
+        writeFileSync(ociRuntime, script, { mode: 0o755 });
+        const containerd = await bed.containerd({ version, ociRuntime });
+        const cri = connectCri(containerd.socket);
+        bed.atEnd(() => cri.close());
+        const pods = bed.pods(containerd);
+        for (const name of names) await pods.runPod({ name, namespace: 'shop' });
+        const { sandbox, uid, containers } = await pods.runPod({
+          ...{ name: 'held', namespace: 'shop', containers: [{ name: 'app' }] },
+        });
+        const shim = shimOf(sandbox);
+        const containerId = containers['app'] ?? '';
+        const release = () => {
+          rmSync(isHeld, { force: true });
+          thaw(shim);
+        };
+        bed.atEnd(release);
+        /** Returns how the call ends. */
+        const hold = async () => {
+          if (version === '2.1') await freeze(shim);
+          else writeFileSync(isHeld, '');
+          const linux = { memoryLimitInBytes: BigInt(256 * 1024 ** 2) };
+          const end = cri.call('updateContainerResources', { containerId, linux }).then(
+            () => 'updated',
+            () => 'failed',
+          );
+          return { end };
+        };
+        return { containerd, cri, sandbox, uid, containerId, shim, hold, release };
+      }
+
       const hangsOf = (node: string) =>
         bed.system.sql('SELECT * FROM plegwatch.list_hangs WHERE node = $1 ORDER BY from_at', node);
 
@@ -68,43 +111,24 @@ for (const version of VERSIONS)
         return agent;
       }
 
-      test('waits for the one container whose shim is frozen: it is named, no other is, and its thaw ends the hang', {
+      test(`waits for the one container whose shim ${SHIM[version]}: it is named, no other is, and the hang ends with that of the shim`, {
         timeout: 4 * WITHIN_MS,
       }, async () => {
         const node = `hung-container-${version}`;
-        const containerd = await bed.containerd({ version });
-        const cri = connectCri(containerd.socket);
-        bed.atEnd(() => cri.close());
-        const pods = bed.pods(containerd);
-        for (let i = 0; i < PODS; i += 1) await pods.runPod({ name: `web-${i}`, namespace: 'shop' });
-        const { sandbox, uid, containers } = await pods.runPod({
-          ...{ name: 'held', namespace: 'shop', containers: [{ name: 'app' }] },
-        });
-        const containerId = containers['app'] ?? '';
-        await watched(node, containerd);
-        const shim = shimOf(sandbox);
-        bed.atEnd(() => thaw(shim));
-        await freeze(shim);
-        const linux = { memoryLimitInBytes: BigInt(256 * 1024 ** 2) };
-        const updated = cri.call('updateContainerResources', { containerId, linux }).then(
-          () => 'updated',
-          (error: unknown) => error,
+        const { containerd, cri, sandbox, uid, containerId, hold, release } = await containerdWith(
+          Array.from({ length: PODS }, (_, i) => `web-${i}`),
         );
+        await watched(node, containerd);
+        const { end } = await hold();
         const hang = await hangWith(node, 'container');
         expect(hang).toMatchObject({
-          ...{
-            list_call: 'ListContainers',
-            to_at: null,
-            pod_namespace: 'shop',
-            pod_name: 'held',
-            pod_uid: uid,
-          },
-          ...{ container_name: 'app', container_id: containerId, unanswered: 1 },
+          ...{ list_call: 'ListContainers', to_at: null, pod_namespace: 'shop', pod_name: 'held' },
+          ...{ pod_uid: uid, container_name: 'app', container_id: containerId, unanswered: 1 },
         });
         // What the list does not wait for is answered all the time.
         const { status } = await cri.call('podSandboxStatus', { podSandboxId: sandbox, verbose: false });
         expect(status?.id).toBe(sandbox);
-        thaw(shim);
+        release();
         const rows = await hangHasEnded(node);
         expect(rows).toHaveLength(1);
         expect(rows).toMatchObject([{ verdict: 'container', container_id: containerId }]);
@@ -113,36 +137,18 @@ for (const version of VERSIONS)
           node,
         );
         expect(named).toEqual([{ container_id: containerId }]);
-        expect(await updated).toBe('updated');
+        expect(await end).toBe('updated');
       });
 
-      test('ends when the frozen shim is killed, as the runbook says', {
-        timeout: 4 * WITHIN_MS,
-      }, async () => {
+      test('ends when the shim is killed, as the runbook says', { timeout: 4 * WITHIN_MS }, async () => {
         const node = `killed-shim-${version}`;
-        const containerd = await bed.containerd({ version });
-        const cri = connectCri(containerd.socket);
-        bed.atEnd(() => cri.close());
-        const pods = bed.pods(containerd);
-        await pods.runPod({ name: 'web', namespace: 'shop' });
-        const { sandbox, containers } = await pods.runPod({
-          ...{ name: 'held', namespace: 'shop', containers: [{ name: 'app' }] },
-        });
+        const { containerd, containerId, shim, hold } = await containerdWith(['web']);
         await watched(node, containerd);
-        const shim = shimOf(sandbox);
-        bed.atEnd(() => thaw(shim));
-        await freeze(shim);
-        const linux = { memoryLimitInBytes: BigInt(256 * 1024 ** 2) };
-        const updated = cri
-          .call('updateContainerResources', { containerId: containers['app'] ?? '', linux })
-          .then(
-            () => 'updated',
-            () => 'failed',
-          );
-        expect(await hangWith(node, 'container')).toMatchObject({ container_id: containers['app'] });
+        const { end } = await hold();
+        expect(await hangWith(node, 'container')).toMatchObject({ container_id: containerId });
         process.kill(shim, 'SIGKILL');
         await hangHasEnded(node);
-        expect(await updated).toBe('failed');
+        expect(await end).toBe('failed');
       });
 
       test('is the runtime if all of containerd is frozen, and no container', {

@@ -114,6 +114,9 @@ needs(
     expect(counted['conflict']).toBe(1);
     expect(await versionOf('taken')).toBe(version);
     expect(await managersOf('taken')).not.toContain(CONDITIONS_MANAGER.name);
+    // The publishers of other tests would meet the conflict too.
+    await bed.admin.delete(NODES, 'taken');
+    await waitFor('it is gone', () => nodes.get('taken') === undefined);
   });
 
   test('are withdrawn from a Node where somebody changed one, so that none is out of date or fought over', async () => {

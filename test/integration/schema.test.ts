@@ -6,6 +6,8 @@ import { is } from 'drizzle-orm';
 import { getTableConfig, getViewConfig, PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fallbackConsequence } from '../../src/protocol/fallback.ts';
+import { MODES } from '../../src/protocol/record.ts';
 import * as tables from '../../src/store/schema/tables.ts';
 import * as views from '../../src/store/schema/views.ts';
 import type { Statement } from '../../src/store/statement.ts';
@@ -47,6 +49,46 @@ needs('postgres')('the schema', () => {
   afterAll(async () => {
     await client?.end();
     await server?.stop();
+  });
+
+  it('says of every mode, reason and version of a kubelet what fallbackConsequence says', async () => {
+    const versions = Array.from({ length: 20 }, (_, i) => `v1.${22 + i}.3`);
+    const others = [
+      '1.30.14',
+      'v1.31.9-eks-1a2b3c',
+      'v1.33.0+k3s1',
+      'v1.310.1',
+      'v1.3',
+      'v2.0.0',
+      'v0.30.1',
+      'vendor',
+      '',
+      null,
+    ];
+    const reasons = [
+      'StreamBroke',
+      'NotSeen',
+      'RuntimeUnsupported',
+      'RuntimeDownAtStart',
+      'NeverConnected',
+      '',
+      null,
+    ];
+    const cases = [...versions, ...others].flatMap((kubeletVersion) =>
+      reasons.flatMap((reason) => [...MODES, 'Newer'].map((mode) => ({ mode, reason, kubeletVersion }))),
+    );
+    const { rows } = await client.query<{ consequence: string | null }>(
+      `SELECT store.fallback_consequence(u.mode, u.reason, u.version) AS consequence
+       FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS u (mode, reason, version, place) ORDER BY place`,
+      [
+        cases.map(({ mode }) => mode),
+        cases.map(({ reason }) => reason),
+        cases.map(({ kubeletVersion }) => kubeletVersion),
+      ],
+    );
+    expect(rows.map(({ consequence }, i) => ({ ...cases[i], consequence }))).toEqual(
+      cases.map((each) => ({ ...each, consequence: fallbackConsequence(each) })),
+    );
   });
 
   it('has every table and every view of the database, with the columns, types and NOT NULL that they have there', async () => {

@@ -161,8 +161,8 @@ needs('redis-server', 'postgres')('the pod that makes relists hang', () => {
   /** The status, as `plegwatch report` prints it. */
   async function reportOf(node: string): Promise<unknown> {
     const args = ['report', '--node', node, '--output', 'json', '--database-url', system.postgres.url];
-    const { status } = JSON.parse(await run(process.execPath, [CLI, ...args]));
-    return status;
+    const { items } = JSON.parse(await run(process.execPath, [CLI, ...args]));
+    return items[0].status;
   }
   const hangsOf = (node: string) =>
     system.sql('SELECT * FROM plegwatch.list_hangs WHERE node = $1 ORDER BY from_at', node);

@@ -20,7 +20,7 @@ import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { type FakeApiServer, respondJson, startFakeApiServer } from '../support/fakeApiServer.ts';
 import { needs } from '../support/needs.ts';
-import { event, hexId, missedFinding } from '../support/records.ts';
+import { event, hexId, missedFinding, nodeState } from '../support/records.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const log = pino({ level: 'silent' });
@@ -319,9 +319,9 @@ needs(
     const fill = (node: string, count: number) =>
       query(
         databaseUrl,
-        `INSERT INTO store.status_lag_watch (node_id, cluster_id, finding_id, sample, event_type, container_id, pod_uid, pod_namespace,
+        `INSERT INTO store.status_lag_watch (node_id, cluster_id, finding_id, kind, event_type, container_id, pod_uid, pod_namespace,
                                          pod_name, container_name, attempt, latest_at, expires_at, due_at)
-         SELECT node_id, cluster_id, gen_random_uuid(), false, 'STOPPED', '', '', '', '', '', 0, now(), now(), now()
+         SELECT node_id, cluster_id, gen_random_uuid(), 'overdue', 'STOPPED', '', '', '', '', '', 0, now(), now(), now()
            FROM store.node CROSS JOIN generate_series(1, $2) WHERE name = $1`,
         [node, count],
       );
@@ -346,6 +346,86 @@ needs(
     expect(await watches()).toBe(2_000);
   });
 
+  test('is measured of every announced start and stop, without rates, while a kubelet up to 1.31 is in fallback, and of samples otherwise', async () => {
+    const pod = await made();
+    await publish(pod, running(pod));
+    const modes = [
+      ['v1.30.14', 'Fallback', 'StreamBroke', 'fallback'],
+      ['v1.30.14', 'Fallback', 'RuntimeUnsupported', 'sample'],
+      ['v1.30.14', 'Evented', 'Connected', 'sample'],
+      ['v1.33.13', 'Fallback', 'StreamBroke', 'sample'],
+    ] as const;
+    for (const [kubelet, mode, modeReason, kind] of modes) {
+      const node = agentIncarnation(`node-${randomUUID().slice(0, 8)}`);
+      const state = nodeState({ mode, modeReason });
+      const waited = { containerId: pod.object.id, eventType: 2, t: 1_000_000 };
+      const records = [
+        state,
+        ...Array.from({ length: 30 }, () => event(1, { ...waited, t: 58_000_000 })),
+        event(1, waited),
+      ];
+      const { context } = node.batch(1, []);
+      await commit(node.batch(1, records, { objects: [pod.object], context: { ...context, kubelet } }));
+      const kinds = await query<{ kind: string; n: number }>(
+        databaseUrl,
+        'SELECT w.kind, count(*)::int4 AS n FROM store.status_lag_watch w JOIN store.node n USING (node_id) WHERE n.name = $1 GROUP BY 1',
+        [node.node],
+      );
+      // Also of the event that waited for its batch; the rate of samples allows 20.
+      expect(kinds, `${kubelet} ${mode} ${modeReason}`).toEqual([{ kind, n: kind === 'fallback' ? 31 : 20 }]);
+    }
+    expect(shed).toEqual([]);
+  });
+
+  test('after such a fallback is shown with its pod while the status is wrong, when it is right, and when nobody reads it any more', async () => {
+    const [shown, wrong, deleted] = [await made(), await made(), await made()];
+    const node = await fallenBack([shown, wrong, deleted]);
+    await start();
+    const lags = () =>
+      query<LagOfPod>(
+        databaseUrl,
+        `SELECT pod_name, kind, event_type, lag_min_ms, lag_max_ms, lag_reason FROM plegwatch.status_lags WHERE node = $1 ORDER BY pod_name`,
+        [node],
+      );
+    const all = [shown, wrong, deleted].map(({ object }) => object.pod);
+    const open = await waitFor('all were read', async () => {
+      const rows = await lags();
+      return rows.length === 3 ? rows : undefined;
+    });
+    expect(open).toMatchObject(
+      all.map((pod_name) => ({
+        pod_name,
+        kind: 'fallback',
+        event_type: 'STOPPED',
+        lag_max_ms: null,
+        lag_reason: null,
+      })),
+    );
+    await publish(shown, ended(shown));
+    await admin.delete(PODS, deleted.object.pod);
+    await waitFor('two have ended', async () => (await watches()) === 1);
+    await query(databaseUrl, 'UPDATE store.status_lag_watch SET expires_at = now()');
+    await waitFor('the last one has expired', async () => (await watches()) === 0);
+    const [right, still, gone] = await lags();
+    expect(right?.lag_max_ms).toBeGreaterThanOrEqual(right?.lag_min_ms ?? Number.NaN);
+    expect(still).toMatchObject({ lag_min_ms: expect.any(Number), lag_max_ms: null, lag_reason: null });
+    expect(still?.lag_min_ms).toBeGreaterThanOrEqual(open[1]?.lag_min_ms ?? Number.NaN);
+    expect(gone).toMatchObject({ lag_min_ms: null, lag_max_ms: null, lag_reason: 'pod_deleted' });
+    // They say nothing of what is ordinary.
+    const [{ samples } = { samples: Number.NaN }] = await query<{ samples: number }>(
+      databaseUrl,
+      "SELECT count(*)::int4 AS samples FROM plegwatch.status_lags WHERE kind = 'sample'",
+    );
+    expect(samples).toBe(0);
+  });
+
+  test('after such a fallback is not measured beyond 200 transitions of a node, which are counted', async () => {
+    const all = await Promise.all(Array.from({ length: 203 }, () => podWith(randomUUID())));
+    await fallenBack(all);
+    expect(await watches()).toBe(200);
+    expect(shed).toEqual(['fallback 3']);
+  });
+
   test('is not measured if it is switched off; overdue events are stored all the same', async () => {
     const pod = await made();
     const { batch, finding } = overdue(pod, 'STOPPED');
@@ -355,6 +435,14 @@ needs(
     expect(await lag(finding)).toMatchObject({ lag_min_ms: null, lag_reason: null });
   });
 });
+
+interface LagOfPod extends Record<string, unknown> {
+  readonly pod_name: string;
+  readonly lag_min_ms: number | null;
+  readonly lag_max_ms: number | null;
+  readonly kind: string;
+  readonly event_type: string;
+}
 
 interface TestPod {
   readonly object: ContainerIdentity;
@@ -409,6 +497,17 @@ async function publish({ object }: TestPod, status: object): Promise<void> {
     metadata: { name: object.pod },
     status: { containerStatuses: [{ name: 'app', ready: false, image: 'none', imageID: 'none', ...status }] },
   });
+}
+
+/** Stores that a node's kubelet 1.31 fell back, and that the containers of these pods stopped. Returns the name of the node. */
+async function fallenBack(all: readonly TestPod[]): Promise<string> {
+  const node = agentIncarnation(`node-${randomUUID().slice(0, 8)}`);
+  const { context } = node.batch(1, []);
+  const stopped = all.map(({ object }) => event(1, { containerId: object.id, eventType: 2, t: 58_000_000 }));
+  const records = [nodeState({ mode: 'Fallback', modeReason: 'StreamBroke' }), ...stopped];
+  const objects = all.map(({ object }) => object);
+  await commit(node.batch(1, records, { objects, context: { ...context, kubelet: 'v1.31.9' } }));
+  return node.node;
 }
 
 let incarnations = 0;

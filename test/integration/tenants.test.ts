@@ -42,9 +42,9 @@ const OF_OTHER_PARTS = [
    SELECT node_id, cluster_id, 'EvidenceComplete', 'True', '', '', now() FROM store.node`,
   `INSERT INTO store.status_lag (node_id, cluster_id, at, event_type, lag_min_ms)
    SELECT node_id, cluster_id, now(), 'STARTED', 1 FROM store.node`,
-  `INSERT INTO store.status_lag_watch (node_id, cluster_id, finding_id, sample, event_type, container_id, pod_uid, pod_namespace,
+  `INSERT INTO store.status_lag_watch (node_id, cluster_id, finding_id, kind, event_type, container_id, pod_uid, pod_namespace,
                                        pod_name, container_name, attempt, latest_at, expires_at, due_at)
-   SELECT node_id, cluster_id, gen_random_uuid(), false, '', '', '', '', '', '', 0, now(), now(), now() FROM store.node`,
+   SELECT node_id, cluster_id, gen_random_uuid(), 'overdue', '', '', '', '', '', '', 0, now(), now(), now() FROM store.node`,
 ];
 
 const RELATIONS = `

@@ -28,6 +28,10 @@ function agentSeries(labels: string, values: Partial<AgentValues> = {}): SeriesV
     [`plegwatch_kubelet_mode{${labels},mode="Fallback"}`]: all.fallback,
     [`plegwatch_kubelet_mode{${labels},mode="HintDisabled"}`]: always(0),
     [`plegwatch_kubelet_mode{${labels},mode="Unknown"}`]: all.unknown,
+    [`plegwatch_kubelet_fallback{${labels},consequence="wrong_until_restart"}`]: all.podsWrong,
+    [`plegwatch_kubelet_fallback{${labels},consequence="slower"}`]: all.slower,
+    [`plegwatch_kubelet_fallback{${labels},consequence="hint_lost"}`]: all.hintLost,
+    [`plegwatch_kubelet_fallback{${labels},consequence="unknown"}`]: all.unknownConsequence,
     [`plegwatch_stream_state{${labels},state="Active"}`]: all.active,
     [`plegwatch_stream_state{${labels},state="Interrupted"}`]: all.interrupted,
     [`plegwatch_stream_state{${labels},state="Silent"}`]: all.silent,
@@ -55,6 +59,10 @@ const HEALTHY_AGENT = {
   missed: always(0),
   evented: always(1),
   fallback: always(0),
+  podsWrong: always(0),
+  slower: always(0),
+  hintLost: always(0),
+  unknownConsequence: always(0),
   unknown: always(0),
   active: always(1),
   interrupted: always(0),
@@ -157,15 +165,34 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
     { differs: nodeA({ late: later(0, 5) }), fires: '8m', labels: ON_A },
   ],
   [
-    'PlegwatchKubeletFellBack',
-    'the kubelet fell back',
+    'PlegwatchPodsStayWrong',
+    'a kubelet fell back that keeps what events told it',
     {
-      differs: nodeA({ evented: later(1, 0), fallback: later(0, 1) }),
+      differs: nodeA({ evented: later(1, 0), fallback: later(0, 1), podsWrong: later(0, 1) }),
       notYet: '7m',
       fires: '9m',
-      labels: { ...ON_A, mode: 'Fallback' },
+      labels: ON_A,
     },
   ],
+  ...(
+    [
+      ['slower', 'slower'],
+      ['hintLost', 'hint_lost'],
+      ['unknownConsequence', 'unknown'],
+    ] as const
+  ).map(
+    ([value, consequence]) =>
+      [
+        'PlegwatchKubeletFellBack',
+        `a kubelet fell back, and what that means is ${consequence}`,
+        {
+          differs: nodeA({ evented: later(1, 0), fallback: later(0, 1), [value]: later(0, 1) }),
+          notYet: '7m',
+          fires: '9m',
+          labels: { ...ON_A, consequence },
+        },
+      ] as const,
+  ),
   [
     'PlegwatchModeUnknown',
     "the kubelet's metrics cannot be read",

@@ -12,7 +12,8 @@ function fieldsOf(bytes: Uint8Array): Fields {
   const fields = new Map<number, Uint8Array[]>();
   while (reader.pos < reader.len) {
     const [field, wireType] = reader.tag();
-    if (wireType === WireType.LengthDelimited) fields.set(field, [...(fields.get(field) ?? []), reader.bytes()]);
+    if (wireType === WireType.LengthDelimited)
+      fields.set(field, [...(fields.get(field) ?? []), reader.bytes()]);
     else reader.skip(wireType, field);
   }
   return fields;
@@ -34,7 +35,12 @@ export class PodsWitness {
   constructor(socket: string) {
     this.#client = new Client(`unix:${socket}`, credentials.createInsecure());
     const same = (bytes: Buffer) => bytes;
-    const stream = this.#client.makeServerStreamRequest('/v1alpha1.Pods/WatchPods', same, same, Buffer.alloc(0));
+    const stream = this.#client.makeServerStreamRequest(
+      '/v1alpha1.Pods/WatchPods',
+      same,
+      same,
+      Buffer.alloc(0),
+    );
     stream.on('data', (event: Buffer) => this.#see(inside(event, 2)));
     stream.on('error', () => undefined);
   }

@@ -21,8 +21,8 @@ import { causeOf, exactTime, hadHappened, unobservableReason } from './unobserva
 
 /** A judgement waits this long for a list that confirms the event which it rests on. */
 const CONFIRMATION_TIMEOUT: Micros = millis(5 * 60_000);
-/** A runtime that stopped announcing anything must not double what is written. */
-const OVERDUE_LIMIT = { capacity: 20, interval: millis(1000) };
+/** A runtime that stopped announcing anything must not double what is written. At once, as many as the controller watches of a node. */
+const OVERDUE_LIMIT = { capacity: 200, interval: millis(1000) };
 
 export class Judgements {
   readonly #parts: ComparisonParts;

@@ -89,7 +89,13 @@ describe('what is late', () => {
   });
 
   test('a stop is late without any subscription', () => {
-    const steps = [listed(0, {}), ...podsWatched(1), podShown(3.5, 'u1', {}), listed(3, {}), listed(5, C1_RUNNING)];
+    const steps = [
+      listed(0, {}),
+      ...podsWatched(1),
+      podShown(3.5, 'u1', {}),
+      listed(3, {}),
+      listed(5, C1_RUNNING),
+    ];
     const shown = podShown(4.6, 'u1', { c1: 'running' });
     expect(lateOf([...steps, shown, listed(10, C1_EXITED), stillRunning])).toEqual([LATE_STOP]);
   });
@@ -181,7 +187,10 @@ describe('what accuses nobody', () => {
       ...stopped,
       podAnswered(19.9, 'u1', { c1: 'running' }),
     ],
-    'an answer that shows the stop accuses nobody': [...stopped, podAnswered(20.3, 'u1', { c1: 'terminated' })],
+    'an answer that shows the stop accuses nobody': [
+      ...stopped,
+      podAnswered(20.3, 'u1', { c1: 'terminated' }),
+    ],
     'a message that shows the stop counts, although an older one comes after it': [
       ...stopped,
       podShown(11, 'u1', { c1: 'terminated' }),
@@ -271,7 +280,7 @@ describe('what accuses nobody', () => {
       ...stopped,
       stillRunning,
       streamGap(22.2, 'agent_stalled'),
-      podsBroken(22.4),
+      podsBroken(23),
     ],
     'nothing is late of a container that went back to running': [
       ...stopped.filter(({ at }) => at < 11),
@@ -473,7 +482,9 @@ describe('what a miss says of the kubelet', () => {
 
   test('the miss of a CREATED says nothing of the kubelet, whose status does not show it', () => {
     const { findings } = runs([...watched, listed(5, C1_RUNNING), podShown(4.6, 'u1', { c1: 'running' })]);
-    const proofs = findings.filter(({ kind }) => kind === 'missed').map(({ eventType, proof }) => [eventType, 'kubelet' in proof]);
+    const proofs = findings
+      .filter(({ kind }) => kind === 'missed')
+      .map(({ eventType, proof }) => [eventType, 'kubelet' in proof]);
     expect(Object.fromEntries(proofs)).toMatchObject({ CREATED: false, STARTED: true });
   });
 });

@@ -28,6 +28,7 @@ import { stageFinding } from './findings.ts';
 import { KubeletLagCounts } from './kubeletLagCounts.ts';
 import { type FirstShown, KubeletSights, SHOWN_STAGES, type ShownStage } from './kubeletSights.ts';
 import { type KubeletTransition, KubeletWait, type NotShown, type RuntimeProof } from './kubeletWait.ts';
+import { type Bounds, dateOf, KubeletWitness } from './kubeletWitness.ts';
 import { DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 import { REMEMBERED_FOR, type TrackedContainers } from './trackedContainers.ts';
@@ -55,9 +56,6 @@ export type KubeletProof =
   | { readonly is: 'not_shown'; readonly until: Offset }
   | { readonly is: 'not_observed'; readonly why: string };
 
-/** Between which moments it happened. */
-type Bounds = Pick<RuntimeProof, 'from' | 'to'>;
-
 export interface KubeletCounters {
   /** Starts and stops that were shown late and not reported because of the rate limit. */
   readonly lateSuppressed: number;
@@ -72,10 +70,13 @@ interface KubeletLagParts {
   readonly containers: TrackedContainers;
 }
 
+type KubeletLagOptions = Pick<ComparisonOptions, 'kubeletLateAfter'>;
+
 export class KubeletLag {
   readonly #parts: KubeletLagParts;
-  readonly #options: Pick<ComparisonOptions, 'kubeletLateAfter' | 'missedAfter'>;
+  readonly #options: KubeletLagOptions;
   readonly #sights = new KubeletSights();
+  readonly #witness: KubeletWitness;
   readonly #counts = new KubeletLagCounts();
   readonly #lateLimit = new TokenBucket(LATE_LIMIT);
   /** By stage; a wait that has ended stays, so that nothing is counted or reported twice. */
@@ -87,9 +88,10 @@ export class KubeletLag {
   #stalled: Mono | null = null;
   #notBrought = 0;
 
-  constructor(parts: KubeletLagParts, options: Pick<ComparisonOptions, 'kubeletLateAfter' | 'missedAfter'>) {
+  constructor(parts: KubeletLagParts, options: KubeletLagOptions) {
     this.#parts = parts;
     this.#options = options;
+    this.#witness = new KubeletWitness(this.#sights, parts.containers);
   }
 
   get counters(): KubeletCounters {
@@ -163,8 +165,10 @@ export class KubeletLag {
       if (wait.proof === null || asked >= this.#deadlineOf(wait.proof)) wait.answered(at);
       const podState = found ? podStateOf(wait, answer.pod.containers) : null;
       // Of what it has shown running the kubelet knows that it is not any more: it does not know the state.
-      const wasShown = podState === 'waiting' && this.#shown({ container: wait.container, stage: STARTED }) !== null;
-      if (podState === null || wasShown || this.#whyUnknown(wait, wait.proof ?? wait.due) !== null) continue;
+      const wasShown =
+        podState === 'waiting' && this.#shown({ container: wait.container, stage: STARTED }) !== null;
+      if (podState === null || wasShown || this.#witness.whyUnknown(wait, wait.proof ?? wait.due) !== null)
+        continue;
       wait.learn({ asked, at, podState });
     }
   }
@@ -233,35 +237,7 @@ export class KubeletLag {
     if (wait.container.hasRegressed) return true;
     const pod = this.#sights.pod(wait.container.identity.podUid);
     if (pod === undefined) return false;
-    return pod.ended !== null || (wait.findingId !== null && this.#isReplaced(wait.container));
-  }
-
-  /** The kubelet's status names a container of the same name that was created after this one. */
-  #isReplaced(container: TrackedContainer): boolean {
-    return this.#othersOf(container).some(({ attempt }) => attempt !== null && attempt > container.identity.attempt);
-  }
-
-  /**
-   * A kubelet creates a container only after it has seen the end of the one before. One of fewer attempts is that one before, if its
-   * status named it before this one, or before this one can have started or stopped.
-   */
-  #mayBeReplaced({ container, stage }: KubeletTransition, bounds: Bounds | null): boolean {
-    const { id, identity } = container;
-    const own = this.#sights.pod(identity.podUid)?.containers.get(id);
-    const from = lowerBound({ container, stage }, bounds);
-    return this.#othersOf(container).some(({ first, attempt }) => {
-      const isShownBefore = own === undefined ? from !== null && first < from : first <= own.first;
-      return !isShownBefore || attempt === null || attempt >= identity.attempt;
-    });
-  }
-
-  /** The other containers of its name that the pod's status has named; `attempt` is null where it is not known. */
-  #othersOf({ id, identity }: TrackedContainer): readonly { readonly first: Mono; readonly attempt: number | null }[] {
-    const seen = this.#sights.pod(identity.podUid)?.containers ?? [];
-    return [...seen].flatMap(([otherId, { name, first }]) => {
-      if (otherId === id || name !== identity.container) return [];
-      return [{ first, attempt: this.#parts.containers.find(otherId)?.identity.attempt ?? null }];
-    });
+    return pod.ended !== null || (wait.findingId !== null && this.#witness.isReplaced(wait.container));
   }
 
   /** Nothing more will be known of it. */
@@ -276,7 +252,7 @@ export class KubeletLag {
     const deadline = this.#deadlineOf(proof);
     if (now < deadline) return;
     if (findingId === null) {
-      if (this.#whyUnknown(wait, proof) !== null) return;
+      if (this.#witness.whyUnknown(wait, proof) !== null) return;
       const { notShown } = wait;
       if (notShown !== null && notShown.asked >= deadline) {
         const quietSince = mono(Math.max(notShown.at, this.#stalled ?? notShown.at));
@@ -290,6 +266,7 @@ export class KubeletLag {
   #ask({ identity: { podUid } }: TrackedContainer, now: Mono): void {
     const asked = this.#asked.get(podUid);
     if (asked !== undefined && now < shift(asked, ANSWERED_WITHIN)) return;
+    for (const [other, at] of this.#asked) if (now >= shift(at, ANSWERED_WITHIN)) this.#asked.delete(other);
     this.#asked.set(podUid, now);
     this.#parts.emitter.queryPod(podUid);
   }
@@ -324,35 +301,6 @@ export class KubeletLag {
     wait.findingId = null;
   }
 
-  // What is not known.
-
-  /** Why an answer that does not show a stage proves nothing; null where it does. */
-  #whyUnknown(transition: KubeletTransition, bounds: Bounds | null): string | null {
-    const { container } = transition;
-    const { firstSince } = this.#sights;
-    if (firstSince === null) return 'no_pods_api';
-    if (container.hasRegressed) return 'state_went_back';
-    if (container.times.proveFailedStart) return 'start_failed';
-    const from = lowerBound(transition, bounds);
-    if (from === null || bounds === null || bounds.from === null) return 'no_lower_bound';
-    if (!this.#sights.covers(from)) return from < firstSince ? 'before_watch' : 'watch_gap';
-    return this.#whyPodUnknown(container, bounds) ?? this.#whyContainerUnknown(transition, bounds);
-  }
-
-  #whyPodUnknown({ identity }: TrackedContainer, { to }: Bounds): string | null {
-    const pod = this.#sights.pod(identity.podUid);
-    if (pod === undefined || pod.isUnknown || pod.first > to) return 'pod_unknown';
-    if (pod.ended !== null) return 'pod_ended';
-    return pod.isTerminating ? 'pod_terminating' : null;
-  }
-
-  #whyContainerUnknown(transition: KubeletTransition, bounds: Bounds): string | null {
-    const { lists } = transition.container;
-    if (this.#mayBeReplaced(transition, bounds)) return 'superseded';
-    if (lists.isUnknown) return 'state_unknown';
-    return lists.state === 'non-existent' ? 'container_gone' : null;
-  }
-
   // Misses.
 
   /** The event of a stage is due, and is judged to be missed at `deadline`: by then the kubelet should have been asked. */
@@ -362,7 +310,8 @@ export class KubeletLag {
     const wait = this.#begin(container, stage);
     if (wait === null || !this.#open.has(wait) || wait.notShown !== null) return;
     wait.due = due;
-    const isUnknown = this.#shown(wait) !== null || this.#whyUnknown(wait, wait.proof ?? due) !== null;
+    const isUnknown =
+      this.#shown(wait) !== null || this.#witness.whyUnknown(wait, wait.proof ?? due) !== null;
     if (!isUnknown && wait.isDue(now, now)) this.#ask(container, now);
   }
 
@@ -380,23 +329,12 @@ export class KubeletLag {
     }
     if (notShown !== null && notShown.asked >= proven)
       return { is: 'not_shown', until: since(epochStart, notShown.asked) };
-    const why = this.#whyUnknown({ container, stage }, wait?.proof ?? bounds) ?? 'not_asked';
+    const why = this.#witness.whyUnknown({ container, stage }, wait?.proof ?? bounds) ?? 'not_asked';
     return { is: 'not_observed', why };
   }
 }
 
 const isShownStage = (stage: Stage): stage is ShownStage => stage === STARTED || stage === STOPPED;
-
-/** When it started or stopped, where that is known; some runtimes date an end by when they noticed it. */
-const dateOf = ({ container: { times }, stage }: KubeletTransition): Mono | null =>
-  stage === STARTED ? times.started : times.ranUntil;
-
-/** The earliest time at which it can have happened; null where that is not known. */
-function lowerBound(transition: KubeletTransition, bounds: Bounds | null): Mono | null {
-  const exact = dateOf(transition);
-  const known = [bounds?.from ?? null, exact && shift(exact, -CLOCK_STEP)].filter((bound) => bound !== null);
-  return known.length === 0 ? null : mono(Math.min(...known));
-}
 
 function firstOf({ watched, answered }: FirstShown): Mono {
   return mono(Math.min(watched ?? Number.POSITIVE_INFINITY, answered ?? Number.POSITIVE_INFINITY));

@@ -90,7 +90,7 @@ test('nothing is reported overdue where the event comes in time, nor for sandbox
 });
 
 test('overdue reports are rate limited, the others are counted, and every judgement still comes', () => {
-  const ids = Array.from({ length: 100 }, (_, i) => `c${i + 1}`);
+  const ids = Array.from({ length: 300 }, (_, i) => `c${i + 1}`);
   const all = (state: 'running' | 'exited') => Object.fromEntries(ids.map((id) => [id, state]));
   const { records, counters, missed } = compare(
     [
@@ -102,7 +102,7 @@ test('overdue reports are rate limited, the others are counted, and every judgem
     ],
     { until: 60 },
   );
-  expect(missed).toHaveLength(100);
-  expect(overdueIn(records)).toHaveLength(20);
-  expect(counters.overdueSuppressed).toBe(80);
+  expect(missed).toHaveLength(300);
+  expect(overdueIn(records)).toHaveLength(200);
+  expect(counters.overdueSuppressed).toBe(100);
 });

@@ -4,6 +4,7 @@
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
+import { fallbackConsequence } from '../../protocol/fallback.ts';
 import type { KubeletMinute } from '../../protocol/record.ts';
 import { type Micros, type Mono, mono, since } from '../../protocol/units.ts';
 import type { AgentMetrics } from '../metrics.ts';
@@ -119,7 +120,9 @@ export class KubeletMonitor {
     if (state === this.#published) return;
     this.#published = state;
     nodeState.setMode(state);
-    metrics.setKubeletMode(state.mode);
+    const { mode, reason } = state;
+    const kubeletVersion = this.#tracker.lastScrape?.version ?? null;
+    metrics.setKubeletMode(mode, fallbackConsequence({ mode, reason, kubeletVersion }));
   }
 }
 

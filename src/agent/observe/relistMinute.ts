@@ -72,7 +72,7 @@ export class RelistMinute {
     epochStart: Mono,
     { now, wall }: { readonly now: Mono; readonly wall: Wall },
     { counters, decidedUntil }: Pick<Comparison, 'counters' | 'decidedUntil'>,
-    others: Pick<RecordOf<'relist_minute'>, 'kubelet' | 'statuses' | 'pressure' | 'kubeletLag'> = {},
+    others: Pick<RecordOf<'relist_minute'>, 'kubelet' | 'statuses' | 'kubeletLag' | 'pressure'> = {},
   ): RecordOf<'relist_minute'> {
     const added = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
       Math.max(0, Math.round(counters[key] - this.#before[key]));

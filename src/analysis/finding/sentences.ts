@@ -1,7 +1,11 @@
 /*
  * A finding in sentences, for people who do not know plegwatch.
  */
+
 import { type FanOut, profileOf } from '../../cri/profiles.ts';
+
+import { CONSEQUENCES, fallbackConsequence } from '../../protocol/fallback.ts';
+
 import type { FindingKind } from '../../protocol/record.ts';
 import type { EvidenceLine, FindingRow } from './finding.ts';
 
@@ -196,8 +200,15 @@ const UNKNOWN_LAG: Readonly<Record<string, string>> = {
   shed: 'too many other transitions were being watched',
 };
 
-/** For how long the pod's published status was wrong. */
+/** For how long the pod's published status was wrong, and what the kubelet did if it had given up its event stream. */
 export function lagOf(finding: FindingRow): string {
+  const { mode, kubelet_version: kubeletVersion } = finding;
+  const consequence = fallbackConsequence({ mode, reason: null, kubeletVersion });
+  if (consequence === null) return measuredLagOf(finding);
+  return `${measuredLagOf(finding)} The kubelet had given up the event stream. ${CONSEQUENCES[consequence]}`;
+}
+
+function measuredLagOf(finding: FindingRow): string {
   const { lag_min_ms, lag_max_ms, lag_anomalous, lag_reason } = finding;
   if (lag_min_ms === null && lag_max_ms === null) {
     if (lag_reason === null) return 'It was not measured.';

@@ -1,6 +1,7 @@
 /*
  * Entries of a timeline in words that need no other page.
  */
+import { CONSEQUENCES_IN_SHORT } from '../../protocol/fallback.ts';
 import { duration, NOT_OBSERVED } from '../words.ts';
 import type { TimelineEntry } from './entry.ts';
 
@@ -20,7 +21,7 @@ export function sentenceOf(entry: TimelineEntry): string {
     case 'gap':
       return `${NOT_OBSERVED[what] ?? `gap ${what}`} ${lengthOf(entry)}${bracketed(causeOf(detail))}`;
     case 'mode':
-      return `the kubelet's PLEG: ${what}${bracketed(detail)}`;
+      return `the kubelet's PLEG: ${what}${bracketed(consequenceIn(detail))}`;
     case 'condition':
       return `the Node reports ${what}${bracketed(detail)}`;
     case 'session':
@@ -83,6 +84,15 @@ function causeOf(detail: string | null): string | null {
   const meaning = CAUSES.get(detail ?? '');
   return meaning === undefined ? detail : `${detail}: ${meaning}`;
 }
+
+/** The detail of a change of the mode, with what it means instead of the word for it. */
+const consequenceIn = (detail: string | null): string | null =>
+  detail
+    ?.split(', ')
+    .map((part) => SHORT.get(part) ?? part)
+    .join(', ') ?? null;
+
+const SHORT: ReadonlyMap<string, string> = new Map(Object.entries(CONSEQUENCES_IN_SHORT));
 
 const bracketed = (detail: string | null): string => (detail === null ? '' : ` (${detail})`);
 

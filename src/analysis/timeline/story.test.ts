@@ -35,10 +35,15 @@ test('a quiet night is one line with the number of events, changes and pods', ()
 });
 
 test('events and changes before and after a turning point are lines of their own', () => {
-  const fallback = entry(2, { kind: 'mode', what: 'Evented -> Fallback', detail: 'StreamBroke', pod: null });
+  const fallback = entry(2, {
+    kind: 'mode',
+    what: 'Evented -> Fallback',
+    detail: 'StreamBroke, slower',
+    pod: null,
+  });
   expect(linesOf([...pod(1), fallback, ...pod(3)])).toEqual([
     '22:01 1 event and 1 change of pod shop/cart-1, until 22:01:00',
-    "22:02 the kubelet's PLEG: Evented -> Fallback (StreamBroke)",
+    "22:02 the kubelet's PLEG: Evented -> Fallback (StreamBroke, it relists every second)",
     '22:03 1 event and 1 change of pod shop/cart-3, until 22:03:00',
   ]);
 });

@@ -18,6 +18,8 @@ export interface BatchScope {
   readonly incarnation: number;
   /** The wall-clock time of the epoch's start, in microseconds. */
   readonly epochStart: number;
+  /** Empty if it is not known. */
+  readonly kubeletVersion: string;
   readonly identities: ReadonlyMap<string, ContainerIdentity>;
   /** The key of a container id, computed once per batch. */
   readonly keyOf: (id: string) => ContainerKey;
@@ -57,6 +59,7 @@ export function scopeOf(
     isSigned,
     incarnation,
     epochStart: started_us,
+    kubeletVersion: envelope.context.kubelet,
     identities: new Map(readObjects(envelope).map((object) => [object.id, object])),
     keyOf: containerKeys(),
     lateAfter: envelope.context.settings.lateAfter,

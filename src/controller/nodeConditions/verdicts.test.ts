@@ -22,6 +22,16 @@ describe('the verdicts of a report', () => {
   });
 
   test.each([
+    ['v1.31.9', 'Fallback', 'True PodsStayWrong'],
+    ['v1.32.0', 'Fallback', 'True FellBack'],
+    ['v1.37.2', 'HintDisabled', 'True HintLost'],
+  ])('say of a kubelet %s in %s what that means: %s', (kubelet_version, mode, expected) => {
+    const row = { kubelet_version, state: { ...state, mode, mode_reason: 'StreamBroke' } };
+    const { status, reason } = verdictOf(build(row), 'PLEGKubeletFallback') ?? {};
+    expect(`${status} ${reason}`).toBe(expected);
+  });
+
+  test.each([
     ['Fallback', 'StreamBroke', 'True FellBack'],
     ['HintDisabled', 'StreamBroke', 'True FellBack'],
     ['Fallback', 'RuntimeUnsupported', 'False RuntimeUnsupported'],

@@ -11,7 +11,7 @@
  * Reasons and messages are those of the report, which bounds them and escapes what a terminal would obey.
  */
 import { PUBLISHED_TYPES, type PublishedCondition, type PublishedType } from '../../kube/projection.ts';
-import type { AGENT_REASONS, ConditionType } from '../reports/conditions.ts';
+import { type AGENT_REASONS, type ConditionType, FELL_BACK_REASONS } from '../reports/conditions.ts';
 import type { ReportCondition } from '../reports/status.ts';
 
 /** A condition of a report, as it was built or as it is stored. */
@@ -31,7 +31,7 @@ const isFalse = ({ status }: ReportedCondition): boolean => status === 'False';
 
 /** A kubelet whose runtime has no event stream never used one: a restart would not help it. */
 const SOURCES: Readonly<Record<PublishedType, Source>> = {
-  PLEGKubeletFallback: { of: 'EventedPLEGInUse', isProblem: ({ reason }) => reason === 'FellBack' },
+  PLEGKubeletFallback: { of: 'EventedPLEGInUse', isProblem: ({ reason }) => FELL_BACK_REASONS.has(reason) },
   PLEGListsFailing: { of: 'RelistHealthy', isProblem: isFalse },
   PLEGEvidenceIncomplete: { of: 'EvidenceComplete', isProblem: isFalse },
 };

@@ -190,12 +190,26 @@ describe('conditions', () => {
   });
 
   test.each([
+    ['v1.30.14', 'Fallback', 'StreamBroke', 'False PodsStayWrong', 'neither reported nor restarted'],
+    ['v1.30.14', 'Fallback', 'RuntimeDownAtStart', 'False FellBack', 'relists every second'],
+    ['v1.30.14', 'Fallback', 'RuntimeUnsupported', 'False RuntimeUnsupported', 'has no event stream'],
+    ['v1.33.13', 'Fallback', 'StreamBroke', 'False FellBack', 'relists every second'],
+    ['v1.37.2', 'HintDisabled', 'StreamBroke', 'False HintLost', 'no earlier when a container stops'],
+    ['v1.37.2', 'HintDisabled', 'RuntimeUnsupported', 'False RuntimeUnsupported', 'has no event stream'],
+    ['of-a-vendor', 'Fallback', 'StreamBroke', 'False FellBack', 'is not known'],
+  ])(
+    'EventedPLEGInUse of a kubelet %s in %s (%s) is %s and says what that means',
+    (kubelet_version, mode, mode_reason, expected, meaning) => {
+      const status = build({ state: { ...state, mode, mode_reason }, kubelet_version });
+      expect(stateOf(status, 'EventedPLEGInUse')).toBe(expected);
+      expect(condition(status, 'EventedPLEGInUse')?.message).toContain(meaning);
+    },
+  );
+
+  test.each([
     ['Evented', '', 'True Connected'],
-    ['Fallback', 'StreamBroke', 'False FellBack'],
-    ['Fallback', 'RuntimeUnsupported', 'False RuntimeUnsupported'],
     ['Generic', '', 'False GateDisabled'],
     ['EventedHint', '', 'False HintOnly'],
-    ['HintDisabled', '', 'False FellBack'],
     ['Starting', '', 'Unknown NoEvidence'],
     ['Unknown', 'no metrics', 'Unknown NoEvidence'],
   ])('EventedPLEGInUse in mode %s (%s) is %s', (mode, mode_reason, expected) => {

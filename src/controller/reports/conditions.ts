@@ -11,6 +11,7 @@
  *
  * Messages contain no counts: a condition is written again whenever its message changes.
  */
+import { CONSEQUENCES, type FallbackConsequence, fallbackConsequence } from '../../protocol/fallback.ts';
 import type { EvidenceRow, ListHangRow, NodeStateRow } from './evidence.ts';
 import type { ReportCondition } from './status.ts';
 import { cut, pascalWord, timestamp } from './text.ts';
@@ -213,23 +214,40 @@ function uncoveredSeconds(row: EvidenceRow, to: string): number {
 
 const RUNTIME_UNSUPPORTED = no('RuntimeUnsupported', 'The gate is on, but the runtime has no event stream.');
 
-function eventedPlegInUse({ state }: EvidenceRow, agent: ConditionState): ConditionState {
+/** By what giving up the stream means in its version. */
+const FELL_BACK: Readonly<Record<FallbackConsequence, ConditionState>> = {
+  wrong_until_restart: fellBack('PodsStayWrong', 'wrong_until_restart'),
+  slower: fellBack('FellBack', 'slower'),
+  hint_lost: fellBack('HintLost', 'hint_lost'),
+  unknown: fellBack('FellBack', 'unknown'),
+};
+
+/** The reasons of a kubelet that gave up its stream, other than that the runtime has none. */
+export const FELL_BACK_REASONS: ReadonlySet<string> = new Set(
+  Object.values(FELL_BACK).map(({ reason }) => reason),
+);
+
+function fellBack(reason: string, consequence: FallbackConsequence): ConditionState {
+  return no(reason, `The kubelet gave up the event stream. ${CONSEQUENCES[consequence]}`);
+}
+
+function eventedPlegInUse(
+  { state, kubelet_version: kubeletVersion }: EvidenceRow,
+  agent: ConditionState,
+): ConditionState {
   if (agent.status !== 'True') return outdated(agent);
   if (state === null) return unknown('NoEvidence', 'The mode of the kubelet is not known yet.');
+  const { mode, mode_reason: reason } = state;
+  const consequence = fallbackConsequence({ mode, reason, kubeletVersion });
+  if (consequence !== null)
+    return reason === 'RuntimeUnsupported' ? RUNTIME_UNSUPPORTED : FELL_BACK[consequence];
   switch (state.mode) {
     case 'Evented':
       return yes('Connected', 'The kubelet uses the event stream.');
-    case 'Fallback':
-      return state.mode_reason === 'RuntimeUnsupported'
-        ? RUNTIME_UNSUPPORTED
-        : no('FellBack', 'The kubelet stopped using the event stream until it restarts.');
     case 'Generic':
       return no('GateDisabled', 'The kubelet relists only.');
     case 'EventedHint':
       return no('HintOnly', 'Events only trigger earlier relists.');
-    case 'HintDisabled':
-      if (state.mode_reason === 'RuntimeUnsupported') return RUNTIME_UNSUPPORTED;
-      return no('FellBack', 'The kubelet stopped using the event stream for hints until it restarts.');
     default:
       return modeUnknown(state);
   }

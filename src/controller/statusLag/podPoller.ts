@@ -1,12 +1,12 @@
 /*
  * The pod poller reads the published status of each watched pod until it shows the transition. Only the leader runs it.
  *
- *   due ──► read ──► published ──► store.finding_update, or for a sample store.status_lag
+ *   due ──► read ──► published ──► store.finding_update, or for an announced transition store.status_lag
  *            │  └──► ended ──► no lag, with the reason
  *            └─────► stale ──► due again, after a wait that grows
  *
  * The waits grow by a quarter, from one to ten seconds, so that the bounds stay narrow compared with the lag. All reads share one budget;
- * overdue transitions come before samples. While the API server fails, nothing is read and the watches stay.
+ * samples come last. While the API server fails, nothing is read and the watches stay.
  */
 
 import type { KubeClient } from '../../kube/client.ts';

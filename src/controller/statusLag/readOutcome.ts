@@ -68,8 +68,9 @@ function absenceReason(
   return hasApiUid ? 'pod_deleted' : 'no_api_object';
 }
 
-/** The result of an expired watch. The lag of a slow sample has a minimum and no maximum. */
-export function expiredResult({ sample, reads, behind_ms }: ExpiredWatch): StatusLag | LagReason {
-  if (sample && behind_ms !== null && behind_ms >= SLOW_MS) return { min: behind_ms, max: null };
+/** The result of an expired watch. The lag of a slow sample, and of a transition after a fallback, has a minimum and no maximum. */
+export function expiredResult({ kind, reads, behind_ms }: ExpiredWatch): StatusLag | LagReason {
+  const isLag = kind === 'fallback' || (kind === 'sample' && behind_ms !== null && behind_ms >= SLOW_MS);
+  if (isLag && behind_ms !== null) return { min: Math.max(0, behind_ms), max: null };
   return reads > 0 ? 'timed_out' : 'not_read';
 }

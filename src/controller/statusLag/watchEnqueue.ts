@@ -2,24 +2,29 @@
  * Adds watches in the transaction that stores their batch, so that a duplicate batch adds none.
  *
  *   overdue   every overdue transition; beyond a limit the finding gets the lag reason `shed`
- *   sample    few announced transitions: rates limit them per node and in total
+ *   fallback  every announced transition on a node whose kubelet fell back and keeps what events told it
+ *             (docs/decisions/0045-follow-after-a-fallback.md)
+ *   sample    few announced transitions of other nodes: rates limit them per node and in total
  */
 import { randomUUID } from 'node:crypto';
+import { and, eq } from 'drizzle-orm';
 import { monoNow } from '../../platform/clock.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
+import { fallbackConsequence } from '../../protocol/fallback.ts';
 import type { Mono } from '../../protocol/units.ts';
 import type { SqlRunner } from '../../store/runner.ts';
+import { nodeState } from '../../store/schema/tables.ts';
 import type { BatchScope } from '../ingest/batchScope.ts';
 import type { WatchEnqueuer } from '../ingest/commitBatch.ts';
 import { ofType, type StorableRecord } from '../ingest/recordValidation.ts';
 import { insertLagReasons, insertWatches, narrowWatches } from './statements.ts';
 import { WATCH_LIMITS, type WatchKind } from './watchLimits.ts';
 import {
+  announcedTransitions,
   type NewWatch,
   narrowedBounds,
   overdueWatches,
   type StoredBatch,
-  sampleCandidates,
 } from './watchSelection.ts';
 
 const NODE_LIMIT = { capacity: 20, interval: perSecond(0.5) };
@@ -67,13 +72,33 @@ export function createWatchEnqueuer({
       await recordReasons(runner, scope, records, reasons);
       if (shed.length > 0) onShed('overdue', shed.length);
       await narrow(runner, scope, batch);
-      const samples = sampleCandidates(batch)
-        .filter(() => mayAddSample(scope.nodeId))
-        .map((sample) => ({ ...sample, findingId: randomUUID() }));
-      const shedSamples = await insert(runner, scope, 'sample', samples);
-      if (shedSamples.length > 0) onShed('sample', shedSamples.length);
+      const announced = announcedTransitions(batch);
+      const kind = announced.length > 0 && (await keepsStatuses(runner, scope)) ? 'fallback' : 'sample';
+      const followed = announced
+        .filter(({ isFresh }) => kind === 'fallback' || (isFresh && mayAddSample(scope.nodeId)))
+        .map((transition) => ({ ...transition, findingId: randomUUID() }));
+      const left = await insert(runner, scope, kind, followed);
+      if (left.length > 0) onShed(kind, left.length);
     },
   };
+}
+
+/** Whether the kubelet of the node fell back and keeps what events told it. Only kubelets that can are asked for. */
+async function keepsStatuses(
+  runner: SqlRunner,
+  { nodeId, incarnation, kubeletVersion }: BatchScope,
+): Promise<boolean> {
+  const isWrong = (mode: string, reason: string | null) =>
+    fallbackConsequence({ mode, reason, kubeletVersion }) === 'wrong_until_restart';
+  if (!isWrong('Fallback', null)) return false;
+  const { node_id, incarnation: of, mode, mode_reason: reason } = nodeState;
+  const [state] = await runner.query((db) =>
+    db
+      .select({ mode, reason })
+      .from(nodeState)
+      .where(and(eq(node_id, nodeId), eq(of, incarnation))),
+  );
+  return state !== undefined && isWrong(state.mode, state.reason);
 }
 
 /** Returns the finding ids of the watches that exceed a limit. */
@@ -88,7 +113,7 @@ async function insert(
   const { rows } = await runner.run(insertWatches, [
     nodeId,
     clusterId,
-    kind === 'sample',
+    kind,
     max,
     maxOfNode,
     firstReadAfterMs,

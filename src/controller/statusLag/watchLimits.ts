@@ -2,8 +2,8 @@
  * The limits of watches: how many transitions are watched, for how long, and how often their pods are read.
  */
 
-/** Overdue transitions, and samples of announced ones. */
-export const WATCH_KINDS = ['overdue', 'sample'] as const;
+/** Overdue transitions, announced ones on a node whose kubelet fell back and keeps what events told it, and samples of announced ones. */
+export const WATCH_KINDS = ['overdue', 'fallback', 'sample'] as const;
 
 export type WatchKind = (typeof WATCH_KINDS)[number];
 
@@ -16,15 +16,25 @@ interface WatchLimits {
   readonly firstReadAfterMs: number;
 }
 
+const MAX_OF_NODE = 200;
+
 export const WATCH_LIMITS: Readonly<Record<WatchKind, WatchLimits>> = {
   overdue: {
     // At 10 reads/s each of 2,000 pods is read every 200 s.
     max: 2_000,
-    // A broken stream, or a forged node, does not use up the watches of other nodes.
-    maxOfNode: 200,
+    // A broken stream, or a forged node, does not use up the watches of other nodes. An agent reports as many at once.
+    maxOfNode: MAX_OF_NODE,
     // Longer than the 300 s after which a kubelet relists that has lost its events.
     watchedForMs: 15 * 60_000,
     firstReadAfterMs: 0,
+  },
+  fallback: {
+    // With all overdue ones, at 10 reads/s each pod is still read every 300 s.
+    max: 1_000,
+    maxOfNode: MAX_OF_NODE,
+    watchedForMs: 15 * 60_000,
+    // A kubelet that is right needs time to publish a status.
+    firstReadAfterMs: 1_000,
   },
   sample: {
     max: 200,

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import { missedFinding } from '../../../test/support/records.ts';
 import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../protocol/record.ts';
 import {
+  announcedTransitions,
   hasValidPod,
   narrowedBounds,
   overdueWatches,
   type StoredBatch,
-  sampleCandidates,
 } from './watchSelection.ts';
 
 const SECOND = 1_000_000;
@@ -117,7 +117,7 @@ test('a transition without a pod that the API server can have is not watched', (
       watches: [],
       withoutPod: [overdue().findingId],
     });
-    expect(sampleCandidates(batch([event()], container))).toEqual([]);
+    expect(announcedTransitions(batch([event()], container))).toEqual([]);
   }
   expect(overdueWatches({ ...batch([overdue()]), identities: new Map() }).withoutPod).toEqual([
     overdue().findingId,
@@ -125,12 +125,15 @@ test('a transition without a pod that the API server can have is not watched', (
 });
 
 test.each([1, 3])(
-  'an announced start or stop can be a sample: where events are late after %d s, it happened at most so long before its event',
+  'an announced start or stop is fresh: where events are late after %d s, it happened at most so long before its event',
   (late) => {
     const both = { ...batch([event({ eventType: 1 }), event()]), lateAfter: late * SECOND };
-    const samples = sampleCandidates(both);
-    expect(samples.map(({ type }) => type)).toEqual(['STARTED', 'STOPPED']);
-    expect(samples.map(secondsOf)).toEqual(Array(2).fill({ latest: 61, earliest: 59 - late }));
+    const announced = announcedTransitions(both);
+    expect(announced.map(({ type, isFresh }) => [type, isFresh])).toEqual([
+      ['STARTED', true],
+      ['STOPPED', true],
+    ]);
+    expect(announced.map(secondsOf)).toEqual(Array(2).fill({ latest: 61, earliest: 59 - late }));
   },
 );
 
@@ -139,14 +142,18 @@ test.each<[string, Partial<RecordOf<'container_event'>>]>([
   ['that was replayed', { replayed: true }],
   ['of a creation', { eventType: 0 }],
   ['of an unknown type', { eventType: 77 }],
-  ['that waited for its batch', { t: 40 * SECOND }],
   ['of an unknown container', { containerId: 'c2' }],
-])('an event %s is not a sample', (_, more) => {
-  expect(sampleCandidates(batch([event(more)]))).toEqual([]);
+])('an event %s announces no transition whose lag is measured', (_, more) => {
+  expect(announcedTransitions(batch([event(more)]))).toEqual([]);
 });
 
-test('a late event, or one whose batch was delivered slowly, is not a sample', () => {
-  expect(sampleCandidates(batch([event(), finding({ findingId: randomUUID(), kind: 'late' })]))).toEqual([]);
+test('a transition that a finding is about is not measured as an announced one', () => {
+  const late = finding({ findingId: randomUUID(), kind: 'late' });
+  expect(announcedTransitions(batch([event(), late]))).toEqual([]);
+});
+
+test('an event that waited for its batch, or whose batch was delivered slowly, is not fresh', () => {
   const slow = { ...batch([event()]), times: { ...TIMES, storedAt: BASE + 300 * SECOND } };
-  expect(sampleCandidates(slow)).toEqual([]);
+  for (const each of [slow, batch([event({ t: 40 * SECOND })])])
+    expect(announcedTransitions(each)).toMatchObject([{ isFresh: false }]);
 });

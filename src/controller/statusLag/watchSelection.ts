@@ -2,7 +2,8 @@
  * Selects the transitions of a batch whose status lag is measured. Pure.
  *
  *   overdue    the event of a start or stop is overdue
- *   sample     an event arrived as it should: a candidate, few of which are measured
+ *   fallback   an event arrived, on a node whose kubelet fell back and keeps what events told it: each of them
+ *   sample     a fresh event arrived: a candidate, few of which are measured
  *   narrowed   a finding about an overdue transition can narrow its bounds
  */
 import type { ContainerIdentity, RecordOf } from '../../protocol/record.ts';
@@ -59,12 +60,19 @@ export function overdueWatches({ records, times, identities }: StoredBatch): {
   return { watches, withoutPod };
 }
 
-export function sampleCandidates({
+/** Its lag belongs to no finding. */
+export interface AnnouncedTransition extends Omit<NewWatch, 'findingId'> {
+  /** Whether it shows how fast the kubelet is: it did not wait long to be stored. */
+  readonly isFresh: boolean;
+}
+
+/** The announced starts and stops of containers that no finding is about. */
+export function announcedTransitions({
   records,
   times,
   identities,
   lateAfter,
-}: StoredBatch): Omit<NewWatch, 'findingId'>[] {
+}: StoredBatch): AnnouncedTransition[] {
   const { storedAt, sealedAt, epochStart } = times;
   const found = new Set(
     ofType(records, 'finding').map(({ record: { containerId: id, eventType: type } }) => `${id} ${type}`),
@@ -73,11 +81,11 @@ export function sampleCandidates({
     const type = TRANSITION_TYPES[record.eventType];
     const container = identities.get(record.containerId);
     if (type === undefined || record.isSandbox || record.replayed || container === undefined) return [];
+    if (!hasValidPod(container) || found.has(`${record.containerId} ${type}`)) return [];
     const isFresh =
       sealedAt - record.t < MAX_SAMPLE_AGE && Math.abs(storedAt - epochStart - record.t) < MAX_SAMPLE_AGE;
-    if (!isFresh || !hasValidPod(container) || found.has(`${record.containerId} ${type}`)) return [];
     const window = { from: record.t - lateAfter, to: record.t };
-    return [{ type, container, ...transitionBounds(times, window) }];
+    return [{ type, container, isFresh, ...transitionBounds(times, window) }];
   });
 }
 

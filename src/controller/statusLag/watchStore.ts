@@ -6,7 +6,6 @@
  */
 import { and, asc, eq, lt, lte, type SQL, sql } from 'drizzle-orm';
 import { wallNow } from '../../platform/clock.ts';
-import { invariant } from '../../platform/invariant.ts';
 import type { Mono } from '../../protocol/units.ts';
 import { databaseNow, typed } from '../../store/expressions.ts';
 import { dayOf, ensurePartition } from '../../store/partitions.ts';
@@ -111,11 +110,11 @@ export class WatchStore {
 
   /** `behind_ms`: from the transition to the start of the last stale read; null without one. */
   expired(limit: number) {
-    const { node_id, finding_id, sample, reads, stale_read_at, latest_at, expires_at } = statusLagWatch;
+    const { node_id, finding_id, kind, reads, stale_read_at, latest_at, expires_at } = statusLagWatch;
     const behind = sql`(extract(epoch FROM ${stale_read_at} - ${latest_at}) * 1000)::float8`;
     return this.#store.query((db) =>
       db
-        .select({ node_id, finding_id, sample, reads, behind_ms: typed(nullable(float8), behind) })
+        .select({ node_id, finding_id, kind, reads, behind_ms: typed(nullable(float8), behind) })
         .from(statusLagWatch)
         .where(and(this.#isOurs, lte(expires_at, databaseNow)))
         .orderBy(asc(expires_at))
@@ -125,30 +124,28 @@ export class WatchStore {
 
   /** Deletes samples that could not be read in time, because their lag would only measure our own load. Returns how many. */
   async dropOverdueSamples(afterMs: number): Promise<number> {
-    const { sample, due_at, finding_id } = statusLagWatch;
+    const { kind, due_at, finding_id } = statusLagWatch;
     const isOverdue = lt(due_at, sql`${databaseNow} - ${afterMs} * interval '1 millisecond'`);
     const dropped = await this.#store.query((db) =>
       db
         .delete(statusLagWatch)
-        .where(and(this.#isOurs, sample, isOverdue))
+        .where(and(this.#isOurs, eq(kind, 'sample'), isOverdue))
         .returning({ finding_id }),
     );
     return dropped.length;
   }
 
   async counts(): Promise<Readonly<Record<WatchKind, number>>> {
-    const { sample } = statusLagWatch;
-    const [counts] = await this.#store.query((db) =>
+    const { kind } = statusLagWatch;
+    const rows = await this.#store.query((db) =>
       db
-        .select({
-          overdue: typed(int4, sql`count(*) FILTER (WHERE NOT ${sample})::int4`),
-          sample: typed(int4, sql`count(*) FILTER (WHERE ${sample})::int4`),
-        })
+        .select({ kind, count: typed(int4, sql`count(*)::int4`) })
         .from(statusLagWatch)
-        .where(this.#isOurs),
+        .where(this.#isOurs)
+        .groupBy(kind),
     );
-    invariant(counts, 'an aggregate returns a row');
-    return counts;
+    const countOf = (of: WatchKind) => rows.find((row) => row.kind === of)?.count ?? 0;
+    return { overdue: countOf('overdue'), fallback: countOf('fallback'), sample: countOf('sample') };
   }
 
   get #isOurs(): SQL {

@@ -268,8 +268,8 @@ export const statusLagWatch = table('status_lag_watch', {
   ...all(int4, 'node_id reads'),
   ...all(int2, 'cluster_id'),
   ...all(uuid, 'finding_id'),
-  ...all(bool, 'sample pod_matched container_matched'),
-  ...all(text, 'event_type container_id pod_uid pod_namespace pod_name container_name'),
+  ...all(bool, 'pod_matched container_matched'),
+  ...all(text, 'kind event_type container_id pod_uid pod_namespace pod_name container_name'),
   ...all(int8, 'attempt'),
   ...all(timestamptz, 'latest_at arrived_at expires_at due_at'),
   ...some(timestamptz, 'earliest_at stale_read_at'),
@@ -279,8 +279,9 @@ export const statusLag = table('status_lag', {
   ...all(int2, 'cluster_id'),
   ...all(timestamptz, 'at'),
   ...all(text, 'event_type'),
-  ...all(float8, 'lag_min_ms'),
-  ...some(float8, 'lag_max_ms'),
+  ...some(float8, 'lag_min_ms lag_max_ms'),
+  ...some(timestamptz, 'happened_at'),
+  ...some(text, 'lag_reason container_id pod_namespace pod_name container_name'),
 });
 export const rejected = table('rejected', {
   ...all(int2, 'cluster_id'),

@@ -43,7 +43,7 @@ export const nodes = view('nodes', {
   ...some(timestamptz, 'first_seen last_seen mode_since stream_since'),
   ...some(text, 'runtime_name runtime_version kubelet_version agent_version node_uid stream_reason'),
   ...some(text, 'stream_error relist_reason mode_reason kubelet_error kubelet_identity os_image'),
-  ...some(text, 'kernel_version pods_api_state pods_api_reason'),
+  ...some(text, 'kernel_version consequence pods_api_state pods_api_reason'),
   ...some(bool, 'relist_healthy'),
   ...some(int8, 'kubelet_stream_errors'),
   ...some(jsonb, 'labels'),
@@ -255,10 +255,11 @@ export const nodeInfo = view('node_info', {
   ...all(jsonb, 'labels'),
 });
 export const statusLags = view('status_lags', {
-  ...all(text, 'cluster node event_type'),
+  ...all(text, 'cluster node event_type kind'),
   ...all(timestamptz, 'at'),
-  ...all(float8, 'lag_min_ms'),
-  ...some(float8, 'lag_max_ms'),
+  ...some(float8, 'lag_min_ms lag_max_ms'),
+  ...some(timestamptz, 'happened_at'),
+  ...some(text, 'lag_reason pod_namespace pod_name container_name container_id'),
 });
 export const rejected = view('rejected', {
   ...all(text, 'cluster reason claimed_node error'),
@@ -307,7 +308,7 @@ export const fallbackIntervals = view('fallback_intervals', {
   ...some(timestamptz, 'to_at'),
   ...some(float8, 'hours'),
   ...some(text, 'reason next_mode our_stream_ended_with message runtime_name runtime_version'),
-  ...some(text, 'kubelet_version'),
+  ...some(text, 'kubelet_version consequence'),
 });
 export const readiness = view('readiness', {
   ...all(text, 'cluster node verdict reason stream_state mode'),

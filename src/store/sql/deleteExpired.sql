@@ -1,5 +1,5 @@
 -- Deletes expired rows of tables that are not partitioned: gaps that ended or whose epoch was closed without ending them, what Nodes and their
--- conditions were before that, lags of samples, watches that nobody reads for, and refused input.
+-- conditions were before that, lags, watches that nobody reads for, and refused input.
 WITH oldest AS (
   SELECT now() - max(value::int4) FILTER (WHERE key = 'finding_retention_days') * interval '1 day' AS gap,
          now() - max(value::int4) FILTER (WHERE key = 'event_retention_days') * interval '1 day' AS rejected
@@ -17,7 +17,8 @@ WITH oldest AS (
   DELETE FROM store.ready_change r USING oldest
   WHERE EXISTS (SELECT FROM store.ready_change later WHERE later.node_id = r.node_id AND later.at > r.at AND later.at < oldest.gap)
 ), lags AS (
-  DELETE FROM store.status_lag WHERE at < now() - interval '2 days'
+  DELETE FROM store.status_lag USING oldest
+  WHERE at < CASE WHEN container_id IS NULL THEN now() - interval '2 days' ELSE oldest.rejected END
 ), watches AS (
   DELETE FROM store.status_lag_watch WHERE expires_at < now() - interval '1 day'
 )

@@ -6,7 +6,7 @@ import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { typed } from '../../store/expressions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { bool, text, timestamptz } from '../../store/schema/columns.ts';
-import { finding, findingUpdate } from '../../store/schema/tables.ts';
+import { context, finding, findingUpdate } from '../../store/schema/tables.ts';
 import * as views from '../../store/schema/views.ts';
 import { nullable } from '../../store/statement.ts';
 import type { Queries } from '../../store/typedQueries.ts';
@@ -75,6 +75,7 @@ export function hangsOf(runner: SqlRunner, shown: Shown) {
 export function modesOf(runner: SqlRunner, { nodeId, from, to }: Shown) {
   const { node_id, at, not_before, from_mode, to_mode, seq } = views.modeTransition;
   const reason = textOf(views.modeTransition.reason);
+  const kubeletVersion = textOf(context.kubelet_version);
   const ofNode = eq(node_id, nodeId);
   return latestOf(runner, 'at', MAX_ROWS, (db) => {
     const before = db
@@ -82,8 +83,9 @@ export function modesOf(runner: SqlRunner, { nodeId, from, to }: Shown) {
       .from(views.modeTransition)
       .where(and(ofNode, lte(at, from)));
     return db
-      .select({ at, notBefore: not_before, fromMode: from_mode, toMode: to_mode, reason })
+      .select({ at, notBefore: not_before, fromMode: from_mode, toMode: to_mode, reason, kubeletVersion })
       .from(views.modeTransition)
+      .leftJoin(context, eq(context.context_id, views.modeTransition.context_id))
       .where(and(ofNode, lte(at, to), gte(at, sql`coalesce(${before}, '-infinity')`)))
       .orderBy(desc(at), sql`${seq} DESC NULLS LAST`);
   });

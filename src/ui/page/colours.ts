@@ -37,7 +37,13 @@ const UNKNOWN_MODE = state(
 /** The worst first, in each list. What nobody observed is the last. */
 export const STATES: Readonly<Record<Colouring, readonly CellState[]>> = {
   mode: [
-    state('Fallback', 'Fallback', 'bad', 'down', 'the kubelet gave up its event stream until it restarts'),
+    state(
+      'Fallback',
+      'Fallback',
+      'bad',
+      'down',
+      'the kubelet gave up its event stream until it restarts; up to 1.31, pods stay wrong',
+    ),
     state('HintDisabled', 'HintDisabled', 'poor', 'slash', 'the kubelet switched its event hints off'),
     state('Starting', 'Starting', 'warn', 'dot', 'the kubelet has not connected to the event stream yet'),
     state('Generic', 'Generic', 'plain', 'bar', 'the kubelet only relists: Evented PLEG is off'),

@@ -88,7 +88,10 @@ const aKubelet = fc.record({
   terminations: many(fc.record({ which: fc.nat(), before: ms(20_000) }), 2),
   /** How long after its last stop a pod has ended; null: not at all. */
   ends: fc.array(fc.oneof(ms(20_000), fc.constant(null)), { minLength: 1, maxLength: 3 }),
-  answers: fc.array(fc.record({ lag: ms(600), lost: ms(5).map((n) => n === 0) }), { minLength: 1, maxLength: 4 }),
+  answers: fc.array(fc.record({ lag: ms(600), lost: ms(5).map((n) => n === 0) }), {
+    minLength: 1,
+    maxLength: 4,
+  }),
 });
 
 /** Numbers that pick something do so by remainder. */

@@ -67,7 +67,11 @@ function watchesOf({ kubelet }: History): HistoryWatch[] {
 }
 
 /** The kubelet is down from the end of a watch that it restarted after until the next one. */
-export function isDown({ kubelet: { watches: planned } }: History, watches: readonly HistoryWatch[], at: number): boolean {
+export function isDown(
+  { kubelet: { watches: planned } }: History,
+  watches: readonly HistoryWatch[],
+  at: number,
+): boolean {
   return watches.some(
     ({ closed }, i) => planned[i]?.restarts === true && at >= closed && at < (watches[i + 1]?.opened ?? at),
   );
@@ -88,7 +92,9 @@ function podOf(
 ): KubeletPodHistory {
   const { kubelet } = history;
   const containers = all.filter(({ object }) => object.podUid === podUid && !object.isSandbox);
-  const begun = Math.min(...all.flatMap(({ object, at }) => (object.podUid === podUid ? (at.CREATED ?? []) : [])));
+  const begun = Math.min(
+    ...all.flatMap(({ object, at }) => (object.podUid === podUid ? (at.CREATED ?? []) : [])),
+  );
   const changes = containers.flatMap(({ at }) => Object.values(at).flatMap((ms) => ms ?? []));
   const delayOf = (n: number) => kubelet.delays[(history.salt + index + n) % kubelet.delays.length] ?? 0;
   const looks = changes.map((ms, n) => ms + 1 + delayOf(n));
@@ -97,7 +103,9 @@ function podOf(
   const ended = end === null || stops.length === 0 ? null : Math.max(...stops) + 300 + end;
   const termination = kubelet.terminations.find(({ which }) => which % 5 === index);
   const terminating =
-    termination === undefined || stops.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...stops) - termination.before;
+    termination === undefined || stops.length === 0
+      ? Number.POSITIVE_INFINITY
+      : Math.max(...stops) - termination.before;
   const moments = [Math.max(0, begun - 20), ...looks, terminating].filter((ms) => ms < (ended ?? HORIZON));
   const statuses: PodStatus[] = [];
   const show = (at: number, shown: readonly KubeletContainer[]) => {
@@ -129,7 +137,8 @@ function containersAt(
       .filter((each) => each.object.container === name && shownAt(each, at) !== null)
       .sort((a, b) => (b.at.CREATED ?? 0) - (a.at.CREATED ?? 0));
     const [newest, second] = present;
-    if (newest === undefined) return before.filter((each) => each.name === name && each.state === 'terminated');
+    if (newest === undefined)
+      return before.filter((each) => each.name === name && each.state === 'terminated');
     const { id } = newest;
     const ran = before.some((each) => each.id === id && each.state === 'running');
     const state = stateShown(newest, at, ran);
@@ -215,7 +224,9 @@ function sightsOf(
     { received: synced, sight: { is: 'synced', at: us(synced) } },
     ...(closed < HORIZON ? [{ received: closed, sight: { is: 'broken', at: us(closed) } } as const] : []),
   ];
-  return [...frame, ...reported].sort((a, b) => a.received - b.received || (a.sight.is === 'opened' ? -1 : 0));
+  return [...frame, ...reported].sort(
+    (a, b) => a.received - b.received || (a.sight.is === 'opened' ? -1 : 0),
+  );
 }
 
 // The truth about a stage.

@@ -139,7 +139,13 @@ export function storedEpochOf(truth: GroundTruth): StoredEpoch {
     gaps,
     kubeletGaps: truth.kubelet.watches.flatMap(({ closed }, i) =>
       closed < HORIZON
-        ? [{ cause: 'kubelet_restarted', from: us(closed), to: us(truth.kubelet.watches[i + 1]?.synced ?? HORIZON) }]
+        ? [
+            {
+              cause: 'kubelet_restarted',
+              from: us(closed),
+              to: us(truth.kubelet.watches[i + 1]?.synced ?? HORIZON),
+            },
+          ]
         : [],
     ),
     initial: [...first.values()].flatMap(({ identity, oldState }) =>

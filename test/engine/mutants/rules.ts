@@ -667,6 +667,181 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'lists are skipped though an id may not be': [' && unchanged.length === items.size', ''],
     'all relists are one': ['    this.#parts.expectations.relistBegan();\n', ''],
   },
+  'kubeletLag.ts': {
+    'that no message came makes a start or stop late': [
+      'if (notShown !== null && notShown.asked >= deadline) {',
+      'if (notShown === null || notShown.asked >= deadline) {',
+    ],
+    'an answer to a question from before the deadline makes a stop late': [
+      'notShown.asked >= deadline',
+      'notShown.asked >= proof.to',
+    ],
+    'a verdict does not wait for the watch to break after the answer': [
+      'if (now >= shift(quietSince, SETTLING)) this',
+      'if (true) this',
+    ],
+    'a verdict does not wait for the watch to break after a stall': [
+      'mono(Math.max(notShown.at, this.#stalled ?? notShown.at))',
+      'mono(notShown.at)',
+    ],
+    'a break of the watch leaves waits open': ['if (wait.findingId === null) this.#open.delete(wait);', ';'],
+    'late reports have no limit': [
+      'if (!this.#lateLimit.tryTake(emitter.now)) {',
+      'if (!this.#lateLimit.tryTake(emitter.now) && wait.isSuppressed) {',
+    ],
+    'a late stop stays open when its pod has ended': ['return pod.ended !== null || (', 'return ('],
+    'a late stop stays open when a later container has replaced it': [
+      '(wait.findingId !== null && this.#witness.isReplaced(wait.container))',
+      'false',
+    ],
+    'a late stop is never resolved': [
+      'if (wait.findingId !== null) this.#resolve(wait, firstOf(shown));',
+      '',
+    ],
+    'a later proof replaces the first': ['wait.proof ??= proof;', 'wait.proof = proof;'],
+    'a container that the kubelet no longer shows running is still shown to run': [
+      'if (podState === null || wasShown ||',
+      'if (podState === null ||',
+    ],
+    'the kubelet is asked for a pod as often as it has containers': [
+      'if (asked !== undefined && now < shift(asked, ANSWERED_WITHIN)) return;',
+      '',
+    ],
+    'what was shown while its pod was terminating is counted': [
+      'if (whileTerminating || container.hasRegressed',
+      'if (container.hasRegressed',
+    ],
+    'what the watch did not cover is counted': [
+      'if (!this.#sights.covers(shift(exact, -CLOCK_STEP)) || watched',
+      'if (watched',
+    ],
+    'what waited for this process is counted': ['return !waitedForUs && (', 'return ('],
+    'what may have been shown by a message that could not be read is counted': [
+      '(unknown === null || unknown < exact)',
+      '(unknown === null || unknown !== null)',
+    ],
+    'what only an answer shows is counted': [
+      'const isBrought = watched !== null && (answered === null || watched <= shift(answered, BROUGHT_WITHIN));',
+      'const isBrought = watched !== null;',
+    ],
+    'what an answer shows is not brought, however soon a message does': [
+      'watched <= shift(answered, BROUGHT_WITHIN)',
+      'watched <= answered',
+    ],
+    'a stop is counted as a start': ['this.#counts.add(wait.stage,', 'this.#counts.add(STARTED,'],
+    'a miss that the kubelet showed has no lower bound': [
+      'const atLeast = notShown === null ? 0',
+      'const atLeast = true ? 0',
+    ],
+    'the kubelet is not asked before a miss is judged': [
+      'if (!isUnknown && wait.isDue(now, now)) this.#ask(container, now);',
+      '',
+    ],
+  },
+  'kubeletWitness.ts': {
+    'a watch that began after the list before can accuse': [
+      'if (!this.#sights.covers(from)) return',
+      'if (this.#sights.since === null) return',
+    ],
+    'the exact time of a change may be from before the watch': [
+      'return known.length === 0 ? null : mono(Math.min(...known));',
+      'return known.length === 0 ? null : mono(Math.max(...known));',
+    ],
+    'a start that failed is late': ["if (container.times.proveFailedStart) return 'start_failed';", ''],
+    'a pod that was first reported after the change was proven can accuse': [
+      '|| pod.first > to) return',
+      '|| false) return',
+    ],
+    'a pod of which the last message could not be read can accuse': [
+      'pod === undefined || pod.isUnknown ||',
+      'pod === undefined ||',
+    ],
+    'a pod that is terminating can accuse': [
+      "return pod.isTerminating ? 'pod_terminating' : null;",
+      'return null;',
+    ],
+    'a container that was replaced can accuse': [
+      "if (this.#mayBeReplaced(transition, bounds)) return 'superseded';",
+      '',
+    ],
+    'a container whose state the runtime does not know can accuse': [
+      "if (lists.isUnknown) return 'state_unknown';",
+      '',
+    ],
+    'a container that lists lack can accuse': [
+      "return lists.state === 'non-existent' ? 'container_gone' : null;",
+      'return null;',
+    ],
+    'a container of which nothing else is known is before this one': [
+      'return !isShownBefore || attempt === null ||',
+      'return !isShownBefore || attempt !== null &&',
+    ],
+    'the container before is taken for the one that replaced it': [
+      'return !isShownBefore || attempt',
+      'return true || attempt',
+    ],
+    'a container of another name replaces this one': [
+      'if (otherId === id || name !== identity.container) return [];',
+      'if (otherId === id) return [];',
+    ],
+    'an end that the runtime dates by when it noticed it is exact': [
+      'stage === STARTED ? times.started : times.ranUntil',
+      'stage === STARTED ? times.started : times.finished',
+    ],
+  },
+  'kubeletWait.ts': {
+    'a container that an answer lacks is not shown, whether lists still have it or not': [
+      "if (answer.podState === 'absent') this.#unconfirmed ??= answer;\n    else this",
+      'this',
+    ],
+    'a list from before the question confirms that the container was there': [
+      'listed < answer.asked) return;',
+      'listed < 0) return;',
+    ],
+    'questions come in equal pauses': ['2 * this.#pause', 'this.#pause'],
+  },
+  'kubeletSights.ts': {
+    'a watch covers changes before it has reported every pod': [
+      "        this.#since = null;\n        break;\n      case 'synced'",
+      "        this.#since = sight.at;\n        break;\n      case 'synced'",
+    ],
+    'what an old watch reported is there when a new one begins without it': [
+      'if (ended === null && watched < opened) this.#end(podUid, at);',
+      ';',
+    ],
+    'the last message that shows a stage counts': ['[by]: known[by] ?? at', '[by]: at'],
+    'a terminated container has not started': [
+      "      container.show(STARTED, by, at, isTerminating);\n      if (state === 'terminated')",
+      "      if (state === 'running') container.show(STARTED, by, at, isTerminating);\n      if (state === 'terminated')",
+    ],
+    'the end of a pod shows nothing of its containers': [
+      'for (const stage of SHOWN_STAGES) container.show(',
+      'for (const stage of SHOWN_STAGES) if (at < 0) container.show(',
+    ],
+    'a pod that was terminating no longer is': [
+      'this.isTerminating ||= isTerminating;',
+      'this.isTerminating = isTerminating;',
+    ],
+    'ended pods are remembered for ever': [
+      'if ((this.#pods.get(podUid)?.ended ?? now) < before) this.#drop(podUid);',
+      ';',
+    ],
+    'the number of pods has no limit': [
+      'this.#pods.size - this.#ended.size >= MAX_PODS',
+      'this.#pods.size < 0',
+    ],
+    "the number of a pod's containers has no limit": [
+      'if (isTooMany || seen.containers.length > MAX_CONTAINERS) {',
+      'if (isTooMany) {',
+    ],
+    'the number of ended pods has no limit': [
+      'if (this.#ended.size > MAX_ENDED_PODS &&',
+      'if (this.#ended.size < 0 &&',
+    ],
+  },
+  'kubeletLagCounts.ts': {
+    'what has been handed over is counted again': ['    this.#starts = [];\n', ''],
+  },
   'shortLife.ts': {
     'a whole life lasted at least until its end was noticed': [
       'lasted(created, ranUntil)',
@@ -924,6 +1099,21 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [inFile('absences.ts', [' && sandboxes.start > absence.end) this', ') this'])],
     survives:
       'absences are decided before the containers of the same relist are compared: by its sandboxes alone',
+  },
+  {
+    name: 'a miss takes an answer from before its proof as one that did not show it',
+    edits: [
+      inFile('kubeletLag.ts', [
+        'if (notShown !== null && notShown.asked >= proven)',
+        'if (notShown !== null)',
+      ]),
+    ],
+    survives: 'every question comes after the proof that made it due',
+  },
+  {
+    name: 'a container that went back to running can accuse',
+    edits: [inFile('kubeletWitness.ts', ["if (container.hasRegressed) return 'state_went_back';", ''])],
+    survives: 'its wait has ended then',
   },
   ...Object.entries(SINGLE_EDITS).flatMap(([file, mutants]) =>
     Object.entries(mutants).map(([name, edit]) => ({ name, edits: [inFile(file, edit)] })),

@@ -137,7 +137,9 @@ function isClearlyLate(truth: GroundTruth, transition: Transition): boolean {
   const at = lists.findIndex((list) => proves(type, shownBy(list, container)));
   const [before, after] = [lists[at - 1], lists[at]];
   if (before === undefined || after === undefined || !before.whole || !after.whole) return false;
-  if (!precedes(type, shownBy(before, container))) return false;
+  // What is first shown exited is proven by its status, which comes later.
+  const isShown = shownBy(after, container) === (type === 'STARTED' ? 'running' : 'exited');
+  if (!isShown || !precedes(type, shownBy(before, container))) return false;
   const answered = callOf(after, container).end + KUBELET_LATE_AFTER + ANSWERED;
   const confirmed = lists.find(({ sandboxes, whole }) => whole && sandboxes.start > answered);
   if (confirmed === undefined) return false;
@@ -146,7 +148,8 @@ function isClearlyLate(truth: GroundTruth, transition: Transition): boolean {
     .filter((list) => list.compared > after.compared && list.sandboxes.start <= until)
     .every((list) => list.whole && ['running', 'exited'].includes(shownBy(list, container)));
   const isWatched = kubelet.watches.some(
-    ({ synced, closed }) => synced + CLOCK_ERROR < Math.min(before.sandboxes.start, transition.happened) && closed > until,
+    ({ synced, closed }) =>
+      synced + CLOCK_ERROR < Math.min(before.sandboxes.start, transition.happened) && closed > until,
   );
   const reported = kubelet.sights.some(
     ({ received, sight }) =>
@@ -185,7 +188,9 @@ export const kubeletLag: Oracle = (run) => {
     }));
     return {
       wrong: buckets.flatMap(({ name, is, atMost }) => (is > atMost ? [`${name}: ${is} of ${atMost}`] : [])),
-      overlooked: buckets.flatMap(({ name, is, atLeast }) => (is < atLeast ? [`${name}: ${is} of ${atLeast}`] : [])),
+      overlooked: buckets.flatMap(({ name, is, atLeast }) =>
+        is < atLeast ? [`${name}: ${is} of ${atLeast}`] : [],
+      ),
       clear: clear.length,
     };
   });
@@ -231,19 +236,27 @@ function shows(
   );
 }
 
-function isClearlyCounted(truth: GroundTruth, { container, type, happened }: Transition, received: number): boolean {
+function isClearlyCounted(
+  truth: GroundTruth,
+  { container, type, happened }: Transition,
+  received: number,
+): boolean {
   const { deliveries, history, kubelet } = truth;
   const event = deliveries.find(({ of }) => of.container.id === container.id && of.type === type);
   // A message that is much later than the change may come after an answer.
   const isPrompt = received >= happened && received < happened + KUBELET_LATE_AFTER;
-  if (event === undefined || event.of.digest || !isFresh(truth, event) || !isPlain(truth, container)) return false;
+  if (event === undefined || event.of.digest || !isFresh(truth, event) || !isPlain(truth, container))
+    return false;
   // The status that the event carries was made while the container was there.
   const isDated = event.of.built < (container.at.DELETED ?? HORIZON) && history.runtime !== 'isulad';
   const isInTime = event.received >= happened && event.received < received + 10_000;
   const isWatched = kubelet.watches.some(
-    ({ synced, closed }) => synced + CLOCK_ERROR < happened && closed > Math.max(received, event.received) + 1_000,
+    ({ synced, closed }) =>
+      synced + CLOCK_ERROR < happened && closed > Math.max(received, event.received) + 1_000,
   );
-  const isStalled = history.streamGaps.some((at) => at >= happened && at <= Math.max(received, event.received) + 1_500);
+  const isStalled = history.streamGaps.some(
+    (at) => at >= happened && at <= Math.max(received, event.received) + 1_500,
+  );
   const named = kubelet.sights.some(
     (each) =>
       each.received <= received &&
@@ -263,7 +276,9 @@ export const kubeletOfMisses: Oracle = (run) => {
     const transition = transitionOf(run, reported);
     return transition === null || !isPlain(truth, transition.container) ? [] : [{ reported, transition }];
   });
-  const wrong = misses.filter(({ reported, transition }) => !saysTheTruth(truth, reported.finding, transition));
+  const wrong = misses.filter(
+    ({ reported, transition }) => !saysTheTruth(truth, reported.finding, transition),
+  );
   const sure = misses.filter(({ reported }) => statementOf(reported.finding)['is'] !== 'not_observed');
   return { wrong: wrong.map(({ reported }) => nameOf(reported)), overlooked: [], clear: sure.length };
 };
@@ -277,10 +292,5 @@ function saysTheTruth(truth: GroundTruth, finding: RecordOf<'finding'>, transiti
   if (is === 'not_shown') return shown > Number(until) / 1000;
   if (is !== 'shown') return is === 'not_observed';
   const lag = shown - transition.happened;
-  return (
-    lag >= Number(atLeast) / 1000 && lag <= Number(atMost) / 1000 + unnoticedClockSteps(truth)
-  );
+  return lag >= Number(atLeast) / 1000 && lag <= Number(atMost) / 1000 + unnoticedClockSteps(truth);
 }
-
-export const debugLags = (truth: GroundTruth) =>
-  transitionsOf(truth).map((t) => JSON.stringify([t.container.id, t.type, t.happened, t.container.at, lagsOf(truth, t), truth.deliveries.filter((d) => d.of.container.id === t.container.id).map((d) => [d.of.type, d.of.built, d.received, d.of.digest])]));

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { mono, wall } from '../../../protocol/units.ts';
 import { readMetrics } from './metrics.ts';
-import { infer, minorOf, type RunHistory } from './modeInference.ts';
+import { infer, type RunHistory } from './modeInference.ts';
 import { type ScrapeSummary, summarize } from './scrapeSummary.ts';
 
 const START_S = 1_795_199_130;
@@ -96,20 +96,6 @@ describe('the metrics in testdata', () => {
 });
 
 describe('the version', () => {
-  test.each([
-    ['v1.36.2', 36],
-    ['v1.27.3+k3s1', 27],
-    ['v1.29.1-gke.100', 29],
-    ['1.31.0', 31],
-    ['v2.0.1', Number.POSITIVE_INFINITY],
-    ['v0.9.1', null],
-    ['unknown', null],
-    ['', null],
-    [null, null],
-  ])('version %s has the minor version %s', (version, minor) => {
-    expect(minorOf(version)).toBe(minor);
-  });
-
   test('without a version the mode is unknown, unless the gate is off', () => {
     expect(modeOf({ version: null })).toBe('Unknown Unknown VersionNotReported');
     expect(modeOf({ version: null, gate: false })).toBe('GenericOnly Generic GateDisabled');

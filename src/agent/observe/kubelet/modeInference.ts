@@ -13,6 +13,7 @@
  * A kubelet that does not report what its mode follows from, or contradicts itself, is `Unknown`.
  */
 
+import { FIRST_WITH_GATE, FIRST_WITH_HINTS, LAST_KNOWN, minorOf } from '../../../protocol/fallback.ts';
 import type { Mode } from '../../../protocol/record.ts';
 import type { KubeletFigures } from './metrics.ts';
 import type { ScrapeSummary } from './scrapeSummary.ts';
@@ -51,10 +52,7 @@ const ENDED_AT_ONCE_S = 5;
 /** A kubelet of at most this age that has given up did so at its start. */
 const YOUNG_S = 60;
 
-const FIRST_WITH_GATE = 26;
 const FIRST_WITH_COUNTERS = 27;
-const FIRST_WITH_HINTS = 37;
-const LAST_KNOWN = 37;
 
 /** Whether it has given up its event stream, and will not open another one before it restarts. */
 export function hasGivenUp({ eventedPleg, version, connectionErrors = 0 }: KubeletFigures): boolean {
@@ -79,13 +77,6 @@ export function infer(scrape: ScrapeSummary, history: RunHistory): Inference {
  */
 export function saysWhenSeen({ eventedPleg, version }: KubeletFigures): boolean {
   return eventedPleg !== true || (minorOf(version ?? null) ?? 0) >= FIRST_WITH_HINTS;
-}
-
-/** The minor version as a number, such as 36 of `v1.36.2-vendor.4`; infinite for another major version. */
-export function minorOf(version: string | null): number | null {
-  const [, major, minor] = /^v?(\d{1,4})\.(\d{1,4})(?!\d)/.exec(version ?? '') ?? [];
-  if (major === undefined || minor === undefined || major === '0') return null;
-  return major === '1' ? Number(minor) : Number.POSITIVE_INFINITY;
 }
 
 const generic = (reason: string): Inference => ({ model: 'GenericOnly', mode: 'Generic', reason });

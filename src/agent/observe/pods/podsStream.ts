@@ -34,7 +34,7 @@ const OPTIONS = {
 
 /** Why a stream ended; a gap has it as its cause. */
 export const PODS_STREAM_ENDS = [
-  'dropped_by_kubelet',
+  'closed_by_kubelet',
   'kubelet_unavailable',
   'kubelet_initializing',
   'unimplemented',
@@ -47,7 +47,8 @@ export const PODS_STREAM_ENDS = [
 export type PodsStreamEnd = (typeof PODS_STREAM_ENDS)[number];
 
 const END_OF_CODE: Readonly<Record<string, PodsStreamEnd>> = {
-  RESOURCE_EXHAUSTED: 'dropped_by_kubelet',
+  // Also of a kubelet that was asked to stop (kubelet pkg/kubelet/apis/pods/server.go, broadcaster.run).
+  RESOURCE_EXHAUSTED: 'closed_by_kubelet',
   UNAVAILABLE: 'kubelet_unavailable',
   FAILED_PRECONDITION: 'kubelet_initializing',
   UNIMPLEMENTED: 'unimplemented',

@@ -142,7 +142,7 @@ test('a kubelet without a PodsAPI is absent and leaves no gap, and is watched on
 });
 
 test.each([
-  ['dropped_by_kubelet', status.RESOURCE_EXHAUSTED],
+  ['closed_by_kubelet', status.RESOURCE_EXHAUSTED],
   ['kubelet_unavailable', status.UNAVAILABLE],
   ['ended', status.OK],
   ['ended', status.INTERNAL],

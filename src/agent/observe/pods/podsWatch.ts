@@ -15,7 +15,7 @@ import { stat } from 'node:fs/promises';
 import { Backoff } from '../../../platform/backoff.ts';
 import { monoNow } from '../../../platform/clock.ts';
 import type { Logger } from '../../../platform/log.ts';
-import type { KubeletPodAnswer, KubeletSight } from '../../../protocol/observation.ts';
+import type { KubeletSight } from '../../../protocol/observation.ts';
 import type { PodsApiState } from '../../../protocol/record.ts';
 import { cleanText } from '../../../protocol/text.ts';
 import { between, type Micros, type Mono, millis, mono, shift } from '../../../protocol/units.ts';
@@ -23,7 +23,7 @@ import type { Comparison } from '../../compare/comparison.ts';
 import type { AgentMetrics } from '../../metrics.ts';
 import type { Gaps } from '../gaps.ts';
 import type { NodeState } from '../nodeState.ts';
-import { PacedCalls } from '../pacedCalls.ts';
+import { PodQueries } from './podQueries.ts';
 import { PodsStream, type PodsStreamEnd } from './podsStream.ts';
 
 const RETRY = { firstMs: 1_000, maxMs: 60_000 };
@@ -37,8 +37,6 @@ const KUBELET_WITHOUT_API: Micros = millis(60_000);
 /** What else is at the socket may be replaced in place. */
 const UNIMPLEMENTED_RETRY: Micros = millis(600_000);
 const MAX_ERROR_LENGTH = 300;
-
-export const POD_QUERY_RESULTS = ['found', 'not_found', 'failed', 'not_asked'] as const;
 
 export interface PodsWatchOptions {
   /** The path of the PodsAPI's socket. */
@@ -59,7 +57,7 @@ export interface PodsWatchOptions {
 
 export class PodsWatch {
   readonly #options: PodsWatchOptions;
-  readonly #queries: PacedCalls<string>;
+  readonly #queries: PodQueries;
   readonly #backoff = new Backoff(RETRY);
   #stream: PodsStream | null = null;
   #syncedAt: Mono | null = null;
@@ -81,7 +79,13 @@ export class PodsWatch {
     this.#ticks = [now, now];
     this.#retryAt = now;
     this.#lookAt = now;
-    this.#queries = new PacedCalls(async (podUid) => this.#answered(await this.#getPod(podUid)));
+    this.#queries = new PodQueries(
+      () => (this.#stream?.isSynced === true ? this.#stream : null),
+      (answer, result) => {
+        options.metrics.podQueries.inc({ result });
+        options.comparison.kubeletAnswered(answer);
+      },
+    );
     this.#setState('Absent', 'not_looked_for');
   }
 
@@ -95,8 +99,7 @@ export class PodsWatch {
 
   /** Asks the kubelet for a pod; the comparison gets the answer, at once if the kubelet is not asked. */
   ask(podUid: string): void {
-    if (this.#stopped || this.#queries.add(podUid, podUid)) return;
-    this.#answered(notAsked(podUid, 'TOO_MANY'));
+    if (!this.#stopped) this.#queries.ask(podUid);
   }
 
   stop(): void {
@@ -221,27 +224,6 @@ export class PodsWatch {
     this.#options.metrics.setPodsApiState(state);
     this.#options.nodeState.setPodsApi({ state, reason });
   }
-
-  async #getPod(podUid: string): Promise<KubeletPodAnswer> {
-    const stream = this.#stream;
-    return stream?.isSynced === true ? await stream.getPod(podUid) : notAsked(podUid, 'NOT_WATCHING');
-  }
-
-  #answered(answer: KubeletPodAnswer): void {
-    this.#options.metrics.podQueries.inc({ result: resultOf(answer) });
-    this.#options.comparison.kubeletAnswered(answer);
-  }
-}
-
-function notAsked(podUid: string, reason: 'TOO_MANY' | 'NOT_WATCHING'): KubeletPodAnswer {
-  const now = monoNow();
-  return { podUid, asked: now, at: now, found: false, reason };
-}
-
-function resultOf(answer: KubeletPodAnswer): (typeof POD_QUERY_RESULTS)[number] {
-  if (answer.found) return 'found';
-  if (answer.reason === 'TOO_MANY' || answer.reason === 'NOT_WATCHING') return 'not_asked';
-  return answer.reason === 'NOT_FOUND' ? 'not_found' : 'failed';
 }
 
 /** Differs after a kubelet has made its socket anew; null if there is none, or it cannot be looked at. */

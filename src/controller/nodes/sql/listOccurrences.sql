@@ -1,9 +1,11 @@
 -- What the Nodes of cluster $1 get an Event for: fallbacks, and misses without another one of the node in the day before, of the last $2 ms.
 WITH w AS (SELECT now() - $2 * interval '1 millisecond' AS since)
-SELECT n.name AS node, false AS is_miss, m.reason AS detail, m.at
+SELECT n.name AS node, false AS is_miss,
+       concat_ws(', ', m.reason, store.fallback_consequence(m.to_mode, m.reason, x.kubelet_version)) AS detail, m.at
 FROM w
 JOIN store.mode_change m ON m.cluster_id = $1 AND m.day >= (w.since AT TIME ZONE 'UTC')::date AND m.at > w.since
 JOIN store.node n ON n.node_id = m.node_id
+LEFT JOIN store.context x ON x.context_id = m.context_id
 WHERE m.to_mode IN ('Fallback', 'HintDisabled')
 UNION ALL
 SELECT n.name, true, concat_ws(' ', f.event_type, 'of', coalesce(nullif(f.pod_namespace || '/' || f.pod_name, ''), f.container_id)),

@@ -1,10 +1,10 @@
--- Claims watches that are due to be read, overdue transitions before samples, and keeps other controllers from them for a while.
+-- Claims watches that are due to be read, samples last, and keeps other controllers from them for a while.
 -- `now` is the database's clock at that moment.
 -- $1 cluster_id, $2 limit, $3 how long the claim holds, in ms
 WITH due AS (
   SELECT node_id, finding_id FROM store.status_lag_watch
   WHERE cluster_id = $1::int2 AND due_at <= now() AND expires_at > now()
-  ORDER BY sample, due_at LIMIT $2::int4 FOR UPDATE SKIP LOCKED
+  ORDER BY kind = 'sample', due_at LIMIT $2::int4 FOR UPDATE SKIP LOCKED
 )
 UPDATE store.status_lag_watch w SET due_at = now() + $3::int4 * interval '1 millisecond'
 FROM due WHERE w.node_id = due.node_id AND w.finding_id = due.finding_id

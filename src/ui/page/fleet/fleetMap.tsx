@@ -2,6 +2,7 @@
  * The fleet as cells. Arrow keys go from node to node, Enter opens one; the line above says which one it is.
  */
 import { useMemo, useRef, useState } from 'preact/hooks';
+import { whyOfMode } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
 import { isLossy, STATES, stateOf } from '../colours.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
@@ -106,12 +107,17 @@ function nodeInWords(node: FleetNode, colouring: Colouring): string {
   const name = visible(node.node);
   if (node.agent !== 'Reporting') return `${name}: ${AGENTS[node.agent] ?? 'no agent reports'}`;
   const facts = {
-    mode: `${visible(node.mode)}${node.modeReason ? ` (${visible(node.modeReason)})` : ''}`,
+    mode: modeInWords(node),
     misses: missedInWords(node.missed24h),
     completeness: completenessInWords(node.completeness24h),
   };
   const order = [colouring, ...COLOURINGS.filter((each) => each !== colouring)];
   return `${name}: ${order.map((each) => facts[each]).join(', ')}`;
+}
+
+function modeInWords({ mode, modeReason: reason, kubeletVersion }: FleetNode): string {
+  const why = whyOfMode({ mode, reason, kubeletVersion });
+  return `${visible(mode)}${why === '' ? '' : ` (${visible(why)})`}`;
 }
 
 const missedInWords = (missed: number | null): string => {

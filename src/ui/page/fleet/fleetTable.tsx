@@ -2,6 +2,7 @@
  * The same nodes as a table, the worst first: for keyboards, screen readers, and whoever wants the figures.
  */
 import { useMemo, useState } from 'preact/hooks';
+import { whyOfMode } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
 import { isLossy, STATES, stateOf } from '../colours.ts';
 import { type Colouring, fragmentOf } from '../place.ts';
@@ -64,7 +65,16 @@ export function FleetTable({ nodes, colouring, now }: Props) {
 }
 
 function Row({ node, colouring, now }: Omit<Props, 'nodes'> & { readonly node: FleetNode }) {
-  const { agent, mode, streamState, missed24h, completeness24h, lastSeen } = node;
+  const {
+    agent,
+    mode,
+    modeReason: reason,
+    kubeletVersion,
+    streamState,
+    missed24h,
+    completeness24h,
+    lastSeen,
+  } = node;
   const isSilent = agent !== 'Reporting';
   return (
     <tr>
@@ -74,7 +84,7 @@ function Row({ node, colouring, now }: Omit<Props, 'nodes'> & { readonly node: F
           {visible(node.node)}
         </a>
       </th>
-      <td title={visible(node.modeReason ?? '')}>{isSilent ? agent : visible(mode)}</td>
+      <td title={visible(whyOfMode({ mode, reason, kubeletVersion }))}>{isSilent ? agent : visible(mode)}</td>
       <td title={visible(node.streamReason ?? '')}>{visible(streamState)}</td>
       <td class="number">{missed24h === null ? <span class="soft">not observed</span> : count(missed24h)}</td>
       <td class="number" title={visible(node.incompleteReason ?? '')}>

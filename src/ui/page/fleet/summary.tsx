@@ -1,6 +1,7 @@
 /*
  * The fleet in four figures. Each leads to the nodes that it counts.
  */
+import { leavesPodsWrong } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
 import { isLossy } from '../colours.ts';
 import { type FleetPlace, fragmentOf, type ViewProps } from '../place.ts';
@@ -49,6 +50,9 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
   const lossy = nodes.filter(isLossy);
   const missed = lossy.reduce((sum, { missed24h }) => sum + (missed24h ?? 0), 0);
   const fallen = reporting.filter(({ mode }) => mode === 'Fallback' || mode === 'HintDisabled');
+  const wrong = fallen.filter(({ mode, modeReason: reason, kubeletVersion }) =>
+    leavesPodsWrong({ mode, reason, kubeletVersion }),
+  );
   const modes = [...new Set(fallen.map(({ mode }) => mode))];
   const unwatched = reporting.filter(({ missed24h }) => missed24h === null);
   const silent = nodes.length - reporting.length;
@@ -71,7 +75,10 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
     {
       name: 'In fallback',
       value: fallen.length,
-      detail: 'kubelets gave up their stream',
+      detail:
+        wrong.length === 0
+          ? 'kubelets gave up their stream'
+          : `on ${count(wrong.length)}, pods stay wrong until a restart`,
       isBad: true,
       to: { colour: 'mode', state: modes.length > 1 ? null : (modes[0] ?? null) },
     },

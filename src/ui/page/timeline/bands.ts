@@ -1,6 +1,7 @@
 /*
  * The mode of the kubelet and the Ready condition as periods: a state lasts from its change until the next one, the last one until now.
  */
+import { whyOfMode } from '../../../analysis/words.ts';
 import type { TimelineAnswer } from '../../api.ts';
 import { type Tone, toneOfMode } from '../colours.ts';
 import { msOf } from '../text.ts';
@@ -22,11 +23,11 @@ export interface Band extends Omit<StateChange, 'at'> {
 
 export const modeBands = ({ modes }: TimelineAnswer, until: number): Band[] =>
   bandsOf(
-    modes.rows.map(({ at, toMode, reason }) => ({
+    modes.rows.map(({ at, toMode: mode, reason, kubeletVersion }) => ({
       at: msOf(at),
-      state: toMode,
-      tone: toneOfMode(toMode),
-      why: reason ?? '',
+      state: mode,
+      tone: toneOfMode(mode),
+      why: whyOfMode({ mode, reason, kubeletVersion }),
     })),
     until,
   );

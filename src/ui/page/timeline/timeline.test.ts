@@ -53,17 +53,24 @@ const answer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
 
 test('a state lasts until the next change, the last one until now, and the same state is one period', () => {
   const change = (second: number, toMode: string, reason: string | null = null) => ({
-    ...{ at: at(second), notBefore: null, fromMode: 'Unknown', toMode, reason },
+    ...{ at: at(second), notBefore: null, fromMode: 'Unknown', toMode, reason, kubeletVersion: 'v1.30.14' },
   });
   const modes = rows(change(0, 'Evented'), change(5, 'Evented'), change(9, 'Fallback', 'StreamBroke'));
   expect(modeBands(answer({ modes }), NIGHT + 20_000)).toEqual([
     { from: NIGHT, to: NIGHT + 9_000, state: 'Evented', tone: 'good', why: '' },
-    { from: NIGHT + 9_000, to: NIGHT + 20_000, state: 'Fallback', tone: 'bad', why: 'StreamBroke' },
+    {
+      from: NIGHT + 9_000,
+      to: NIGHT + 20_000,
+      state: 'Fallback',
+      tone: 'bad',
+      why: 'StreamBroke, pods stay wrong until it restarts',
+    },
   ]);
 });
 
 test('a mode of a later version, and a Ready condition that is unknown, have the tone of what nobody observed', () => {
-  const modes = rows({ at: at(0), notBefore: null, fromMode: 'Generic', toMode: 'Newer', reason: null });
+  const newer = { fromMode: 'Generic', toMode: 'Newer', reason: null, kubeletVersion: null };
+  const modes = rows({ at: at(0), notBefore: null, ...newer });
   const unready = { at: at(0), status: 'Unknown', reason: 'NodeStatusUnknown', causes: [], message: null };
   const bands = [
     ...modeBands(answer({ modes }), NIGHT),
