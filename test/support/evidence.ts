@@ -2,7 +2,7 @@
  * A small history with records of each type, for tests of what reads the store.
  */
 import { randomUUID } from 'node:crypto';
-import type { EvidenceRecord, KubeletMinute } from '../../src/protocol/record.ts';
+import type { EvidenceRecord, KubeletMinute, ListHang } from '../../src/protocol/record.ts';
 import { event, hexId, missedFinding, nodeState, relistMinute, streamSession } from './records.ts';
 
 const US_PER_MINUTE = 60_000_000;
@@ -44,10 +44,12 @@ export function evidence(): EvidenceRecord[] {
     ...{ memorySome: 600_000, memoryFull: 0 },
   };
   const slowest = { containerId: id, isSandbox: false, at: 70_000_000, took: 2_500_400, timedOut: false };
-  const hang = {
-    ...{ call: 'ListContainers', from: 65_000_000, to: 72_500_000, waited: 7_500_000, verdict: 'container' },
+  const hang: ListHang = {
+    ...{ from: 65_000_000, to: 72_500_000, waited: 7_500_000 },
     ...{ listed: 30, asked: 20, quick: 19, unanswered: 0 },
-  } as const;
+    call: 'ListContainers',
+    verdict: 'container',
+  };
   const minute = (no: number) =>
     relistMinute({
       t: no * US_PER_MINUTE,
