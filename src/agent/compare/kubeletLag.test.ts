@@ -83,6 +83,11 @@ describe('what is late', () => {
     expect(lateOf(steps)).toEqual(['kubelet_late c1b STARTED not_shown']);
   });
 
+  test('a stop is late although the kubelet shows a container of another name that is newer', () => {
+    const other = podShown(12, 'u1', { c1: 'running', c1b: 'running' }, { names: { c1b: 'other' } });
+    expect(lateOf([...stopped, other, stillRunning])).toEqual([LATE_STOP]);
+  });
+
   test('a list alone proves a stop to the kubelet, whether the event came or not', () => {
     const announced = received(9, 'c1', 'STOPPED');
     expect(lateOf([...stopped, announced, stillRunning])).toEqual([LATE_STOP]);
@@ -278,6 +283,13 @@ describe('what accuses nobody', () => {
       ...stopped,
       podAnswered(30.1, 'u1', {}),
     ],
+    'nothing is late of a container whose name the status gives to one that no list has shown': [
+      ...watched,
+      podShown(2.5, 'u1', { unlisted: 'terminated' }),
+      ...runningPod,
+      ...listedAlike(C1_RUNNING, 10, 15, 20),
+      podAnswered(15.3, 'u1', { unlisted: 'terminated' }),
+    ],
     'nothing is late of a container that lists lack': [
       ...stopped.filter(({ at }) => at < 11),
       ...listedAlike({ s1: 'running' }, 15, 20, 25),
@@ -341,9 +353,9 @@ describe('what accuses nobody', () => {
     expect(lateOf([...steps, answer])).toEqual([LATE_START, LATE_STOP]);
   });
 
-  test('nothing is late whose exact time is from before the watch', () => {
-    const ran = times({ created: 4.2, started: 4.3, finished: 4.4 });
-    const steps = [...covered, listed(4.5, {}), ...podsWatched(4.6), podShown(4.6, 'u1', {})];
+  test('nothing is late whose exact time may be from before the watch', () => {
+    const ran = times({ created: 4.8, started: 4.9, finished: 4.95 });
+    const steps = [...covered, ...podsWatched(4.6), podShown(4.6, 'u1', {}), listed(4.7, {})];
     const shown = [listed(5, C1_EXITED), status(5.5, 'c1', ran), podAnswered(20.3, 'u1', { c1: 'waiting' })];
     expect(lateOf([...steps, ...shown])).toEqual([]);
   });
