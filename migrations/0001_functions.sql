@@ -80,6 +80,14 @@ RETURN CASE WHEN jsonb_typeof(value) = 'number' AND abs(value::numeric) < 1e14
 CREATE FUNCTION store.proof_ns(value jsonb) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN value #>> '{}' ~ '^[1-9][0-9]{0,17}$' THEN store.time_of_ns((value #>> '{}')::int8) END;
 
+-- A duration of a proof, in milliseconds.
+CREATE FUNCTION store.proof_ms(value jsonb) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN least(greatest(value::numeric, 0), 1e15)::float8 / 1000 END;
+
+-- A bound of a duration, which is not below 0; null for none.
+CREATE FUNCTION store.not_negative(n float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN n < 0 THEN 0 ELSE n END;
+
 -- How long two periods overlap, in milliseconds.
 CREATE FUNCTION store.overlap_ms(from_a timestamptz, to_a timestamptz, from_b timestamptz, to_b timestamptz) RETURNS float8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -97,6 +105,10 @@ RETURN ARRAY[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 
 -- The same for the relists of a kubelet: KUBELET_BOUNDS_MS of the agent.
 CREATE FUNCTION store.kubelet_hist_bounds() RETURNS int4[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ARRAY[5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000];
+
+-- The same for kubelet lag: KUBELET_LAG_BOUNDS_MS of the agent.
+CREATE FUNCTION store.kubelet_lag_bounds() RETURNS int4[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ARRAY[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
 -- The q-quantile of a histogram in milliseconds, interpolated linearly inside its bucket; null for an empty histogram.
 -- A quantile in the last bucket is that bucket's lower bound.
@@ -117,6 +129,18 @@ $$;
 
 CREATE FUNCTION store.hist_quantile(hist int4[], q float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN store.hist_quantile(hist, store.hist_bounds(), q);
+
+-- The upper bound of the q-quantile: that of its bucket, which nothing in it exceeds. Null for an empty histogram, and in the last bucket, which has none.
+CREATE FUNCTION store.hist_quantile_bound(hist int4[], bounds int4[], q float8) RETURNS int4 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT bounds[i]
+  FROM (SELECT i, n, sum(n) OVER (ORDER BY i) AS upto, sum(n) OVER () AS total FROM unnest(hist) WITH ORDINALITY AS u (n, i)) bucket
+  WHERE n > 0 AND upto >= q * total ORDER BY i LIMIT 1
+$$;
+
+-- How many a histogram counts; 0 for null.
+CREATE FUNCTION store.hist_count(hist int4[]) RETURNS int8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT coalesce(sum(n), 0) FROM unnest(hist) AS n
+$$;
 
 -- Adds two histograms bucket by bucket; missing buckets count as zero. In PL/pgSQL, because a function in SQL runs a query for each row.
 CREATE FUNCTION store.hist_add(a int4[], b int4[]) RETURNS int4[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$

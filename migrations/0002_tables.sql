@@ -237,6 +237,8 @@ CREATE INDEX relist_change_container ON store.relist_change (container_key);
 --   kubelet_relist_us                its relists together
 --   kubelet_cpu_us                   its processor time between the same scrapes
 --   kubelet_resident_bytes           its resident memory at the last scrape
+--   kubelet_start_hist, _stop_hist   kubelet lag of the starts and stops that its own status was seen to show, as hist; bounds: store.kubelet_lag_bounds();
+--                                    null where there were none
 --   sandboxes, containers            what the last relist listed; exited_*: how many of them had exited; *_list_bytes: the size of its answers
 --   pressure_us                      for how long the pressure of the node was measured; null where its kernel does not report it
 --   *_some_us, *_full_us             of that, how long at least one task, or all that were not idle, waited for cpu, io or memory; null up to
@@ -305,6 +307,8 @@ CREATE TABLE store.relist_minute (
   cluster_id int2 NOT NULL,
   hist int2[] NOT NULL,
   kubelet_hist int2[],
+  kubelet_start_hist int2[],
+  kubelet_stop_hist int2[],
   lists bytea NOT NULL,
   statuses_asked int4,
   statuses_slow int4,
@@ -395,7 +399,9 @@ CREATE TABLE store.relist_hour (
   container_list_bytes int4 NOT NULL,
   cluster_id int2 NOT NULL,
   hist int4[] NOT NULL,
-  kubelet_hist int4[]
+  kubelet_hist int4[],
+  kubelet_start_hist int4[],
+  kubelet_stop_hist int4[]
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX relist_hour_once ON store.relist_hour (node_id, context_id, hour, day);
 CREATE INDEX relist_hour_hour ON store.relist_hour USING brin (hour, day);
@@ -411,7 +417,8 @@ BEGIN
     kubelet_cpu_us, kubelet_cpu_counted_us, kubelet_resident_bytes,
     kubelet_sandbox_lists, kubelet_container_lists, kubelet_sandbox_statuses, kubelet_container_statuses, kubelet_sandbox_list_errors,
     kubelet_container_list_errors, kubelet_sandbox_status_errors, kubelet_container_status_errors, kubelet_sandbox_list_us, kubelet_container_list_us,
-    kubelet_sandbox_status_us, kubelet_container_status_us, pressure_us, cpu_some_us, io_some_us, io_full_us, memory_some_us, memory_full_us)
+    kubelet_sandbox_status_us, kubelet_container_status_us, pressure_us, cpu_some_us, io_some_us, io_full_us, memory_some_us, memory_full_us,
+    kubelet_start_hist, kubelet_stop_hist)
   SELECT date_trunc('hour', m.minute, 'UTC'), m.day, m.node_id, m.context_id, m.cluster_id,
          bit_or(1::int8 << (extract(epoch FROM m.minute) / 60 % 60)::int4),
          store.fit_int8(sum(m.span_us)), store.fit_int8(coalesce(sum(m.span_us) FILTER (WHERE m.relists > 0), 0)), store.fit_int8(sum(m.covered_us)),
@@ -426,7 +433,7 @@ BEGIN
          sum(m.kubelet_sandbox_list_errors), sum(m.kubelet_container_list_errors), sum(m.kubelet_sandbox_status_errors),
          sum(m.kubelet_container_status_errors), sum(m.kubelet_sandbox_list_us), sum(m.kubelet_container_list_us), sum(m.kubelet_sandbox_status_us),
          sum(m.kubelet_container_status_us), sum(m.pressure_us), sum(m.cpu_some_us), sum(m.io_some_us), sum(m.io_full_us), sum(m.memory_some_us),
-         sum(m.memory_full_us)
+         sum(m.memory_full_us), store.hist_sum(m.kubelet_start_hist::int4[]), store.hist_sum(m.kubelet_stop_hist::int4[])
   FROM added m, LATERAL (SELECT extract(epoch FROM m.kubelet_counted_to - m.kubelet_counted_from) * 1000000 AS us) c
   GROUP BY 1, m.day, m.node_id, m.context_id, m.cluster_id
   ON CONFLICT (node_id, context_id, hour, day) DO UPDATE SET
@@ -474,6 +481,8 @@ BEGIN
     kubelet_cpu_us = store.add_int8(h.kubelet_cpu_us, excluded.kubelet_cpu_us),
     kubelet_cpu_counted_us = store.add_int8(h.kubelet_cpu_counted_us, excluded.kubelet_cpu_counted_us),
     kubelet_hist = coalesce(store.hist_add(h.kubelet_hist, excluded.kubelet_hist), h.kubelet_hist, excluded.kubelet_hist),
+    kubelet_start_hist = coalesce(store.hist_add(h.kubelet_start_hist, excluded.kubelet_start_hist), h.kubelet_start_hist, excluded.kubelet_start_hist),
+    kubelet_stop_hist = coalesce(store.hist_add(h.kubelet_stop_hist, excluded.kubelet_stop_hist), h.kubelet_stop_hist, excluded.kubelet_stop_hist),
     kubelet_last_seen_age_ms = greatest(h.kubelet_last_seen_age_ms, excluded.kubelet_last_seen_age_ms),
     kubelet_stream_errors = greatest(h.kubelet_stream_errors, excluded.kubelet_stream_errors),
     kubelet_longest_list_us = greatest(h.kubelet_longest_list_us, excluded.kubelet_longest_list_us),
@@ -631,6 +640,7 @@ CREATE INDEX gap_unfilled ON store.gap (node_id, epoch, from_seq) WHERE scope = 
 -- agent is silent; maintenance deletes the earlier ones.
 --   kubelet_error     why the last scrape of the kubelet failed, while that leaves its mode unknown
 --   kubelet_identity  whether it is certain that the node's kubelet was scraped; null while its mode is not observed
+--   pods_api_*        the watch of the kubelet's own status of its pods; null where that is switched off
 CREATE TABLE store.node_state (
   node_id int4 NOT NULL REFERENCES store.node,
   cluster_id int2 NOT NULL,
@@ -649,6 +659,8 @@ CREATE TABLE store.node_state (
   kubelet_stream_errors int8,
   kubelet_error text,
   kubelet_identity text,
+  pods_api_state text,
+  pods_api_reason text,
   PRIMARY KEY (node_id, incarnation)
 ) WITH (fillfactor = 50);
 

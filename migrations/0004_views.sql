@@ -52,7 +52,8 @@ SELECT c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
        nullif(coalesce(s.relist_reason, absent.reason), '') AS relist_reason, coalesce(s.model, 'Unknown') AS model,
        nullif(coalesce(s.mode_reason, absent.reason), '') AS mode_reason, s.kubelet_stream_errors, s.kubelet_error, s.kubelet_identity,
        nullif(i.os_image, '') AS os_image, nullif(i.kernel_version, '') AS kernel_version, i.labels,
-       store.fallback_consequence(s.mode, s.mode_reason, x.kubelet_version) AS consequence
+       store.fallback_consequence(s.mode, s.mode_reason, x.kubelet_version) AS consequence, s.pods_api_state,
+       nullif(s.pods_api_reason, '') AS pods_api_reason
 FROM store.node n
 LEFT JOIN store.cluster c USING (cluster_id)
 CROSS JOIN LATERAL (
@@ -112,7 +113,10 @@ LEFT JOIN store.context x ON x.context_id = h.context_id
 LEFT JOIN store.container o ON o.node_id = h.node_id AND o.container_key = h.container_key AND o.day = h.day
 LEFT JOIN store.container s ON s.node_id = h.node_id AND s.container_key = o.sandbox_key AND s.day = h.day;
 
--- With the numbers of node and cluster, for other views.
+-- With the numbers of node and cluster, for other views. Of what the kubelet knew:
+--   kubelet_at_least_ms, _at_most_ms   bounds of the kubelet lag: of a miss by its proof; of kubelet_late until the kubelet was asked, and until its
+--                                      status showed it, or the pod ended, at the latest
+--   publishing_min_ms, _max_ms         the status lag less the kubelet lag, between the bounds of both
 CREATE VIEW store.finding_detail WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nullif(f.cause, '') AS cause,
        f.container_id, f.pod_uid, f.pod_namespace, f.pod_name, nullif(f.container_name, '') AS container_name,
@@ -121,7 +125,9 @@ SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nu
        u.lag_min_ms, u.lag_max_ms, u.lag_anomalous, coalesce(k.mode, 'Unknown') AS mode,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, f.proof,
-       x.epoch, f.seq, u.lag_reason, f.container_name = '' AS is_sandbox, f.node_id, f.cluster_id
+       x.epoch, f.seq, u.lag_reason, f.container_name = '' AS is_sandbox, f.node_id, f.cluster_id,
+       w.knew AS kubelet_knew, w.why AS kubelet_why, w.at_least_ms AS kubelet_at_least_ms, w.at_most_ms AS kubelet_at_most_ms,
+       store.not_negative(u.lag_min_ms - w.at_most_ms) AS publishing_min_ms, store.not_negative(u.lag_max_ms - w.at_least_ms) AS publishing_max_ms
 FROM store.finding f
 LEFT JOIN store.node n ON n.node_id = f.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id
@@ -134,6 +140,21 @@ LEFT JOIN LATERAL (
          bool_and(u.value_ms > 0) FILTER (WHERE what = 'lag_anomalous') AS lag_anomalous
   FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id
 ) u ON true
+LEFT JOIN store.epoch e ON e.node_id = f.node_id AND e.epoch = x.epoch
+-- A proof comes from an agent: any JSON.
+CROSS JOIN LATERAL (
+  SELECT CASE WHEN f.kind = 'kubelet_late' THEN 'not_shown' WHEN f.kind = 'missed' THEN substring(f.proof #>> '{kubelet,is}' FROM '^(?:shown|not_shown|not_observed)$') END AS knew
+) s
+CROSS JOIN LATERAL (
+  SELECT s.knew, CASE WHEN s.knew = 'not_observed' THEN left(f.proof #>> '{kubelet,why}', 64) END AS why,
+         CASE WHEN f.kind = 'kubelet_late' THEN f.lateness_us / 1000.0::float8
+              WHEN s.knew = 'shown' THEN store.proof_ms(f.proof #> '{kubelet,atLeast}')
+              WHEN s.knew = 'not_shown'
+                THEN store.not_negative(extract(epoch FROM store.proof_time(e.started_at, f.proof #> '{kubelet,until}') - f.window_to)::float8 * 1000) END AS at_least_ms,
+         CASE WHEN f.kind = 'kubelet_late'
+                THEN store.not_negative(extract(epoch FROM u.resolved_at - coalesce(f.occurred_at, f.window_from))::float8 * 1000)
+              WHEN s.knew = 'shown' THEN store.proof_ms(f.proof #> '{kubelet,atMost}') END AS at_most_ms
+) w
 -- The kubelet's mode at that time, if an agent observed it: the one it last changed to, else the one it first changed from, else the
 -- present one. Between the two scrapes around a change it is unknown, except that a kubelet that was restarted has its mode since it started.
 LEFT JOIN LATERAL (
@@ -164,7 +185,8 @@ LEFT JOIN LATERAL (
 CREATE VIEW plegwatch.findings WITH (security_invoker = true) AS
 SELECT cluster, node, finding_id, kind, event_type, cause, container_id, pod_uid, pod_namespace, pod_name, container_name, window_from, window_to,
        occurred_at, detected_at, resolved_at, lateness_ms, delivery_ms, lag_min_ms, lag_max_ms, lag_anomalous, mode, runtime_name, runtime_version,
-       kubelet_version, proof, epoch, seq, lag_reason, is_sandbox
+       kubelet_version, proof, epoch, seq, lag_reason, is_sandbox, kubelet_knew, kubelet_why, kubelet_at_least_ms, kubelet_at_most_ms,
+       publishing_min_ms, publishing_max_ms
 FROM store.finding_detail;
 
 -- From when until when each epoch observed its node, on the timeline of the epoch. An epoch without a record is left out, here and where the
@@ -570,6 +592,42 @@ LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id
 LEFT JOIN store.context x ON x.context_id = h.context_id
 WHERE h.kubelet_relists IS NOT NULL;
 
+-- Since when each node's kubelet is in a mode, and until when that is certain.
+CREATE VIEW store.mode_period WITH (security_invoker = true) AS
+SELECT m.node_id, m.to_mode AS mode, m.at AS from_at, coalesce(lead(m.not_before) OVER of_node, 'infinity') AS to_at
+FROM store.mode_transition m WHERE m.from_mode <> m.to_mode
+WINDOW of_node AS (PARTITION BY m.node_id ORDER BY m.at, m.seq);
+
+-- Kubelet lag: how long after a start or a stop the kubelet's own status showed it. A row for each node, minute and kind of transition that has one; by
+-- the hour also for each context. A quantile is an upper bound: that of its bucket.
+CREATE VIEW plegwatch.kubelet_lag_minutes WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, r.minute, h.event_type, store.hist_count(h.hist) AS transitions,
+       store.hist_quantile_bound(h.hist, store.kubelet_lag_bounds(), 0.5) AS p50_ms,
+       store.hist_quantile_bound(h.hist, store.kubelet_lag_bounds(), 0.99) AS p99_ms, h.hist, coalesce(p.mode, 'Unknown') AS mode,
+       nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
+       nullif(x.kubelet_version, '') AS kubelet_version, x.epoch, r.seq, r.day
+FROM store.relist_minute r
+CROSS JOIN LATERAL (VALUES ('STARTED', r.kubelet_start_hist::int4[]), ('STOPPED', r.kubelet_stop_hist::int4[])) AS h (event_type, hist)
+LEFT JOIN store.node n ON n.node_id = r.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
+LEFT JOIN store.context x ON x.context_id = r.context_id
+LEFT JOIN store.mode_period p ON p.node_id = r.node_id AND p.from_at <= r.ended_at - r.span_us * interval '1 microsecond' AND p.to_at >= r.ended_at
+WHERE h.hist IS NOT NULL;
+
+CREATE VIEW plegwatch.kubelet_lag_hours WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, r.hour, h.event_type, store.hist_count(h.hist) AS transitions,
+       store.hist_quantile_bound(h.hist, store.kubelet_lag_bounds(), 0.5) AS p50_ms,
+       store.hist_quantile_bound(h.hist, store.kubelet_lag_bounds(), 0.99) AS p99_ms, h.hist, coalesce(p.mode, 'Unknown') AS mode,
+       nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
+       nullif(x.kubelet_version, '') AS kubelet_version, x.epoch, r.day
+FROM store.relist_hour r
+CROSS JOIN LATERAL (VALUES ('STARTED', r.kubelet_start_hist), ('STOPPED', r.kubelet_stop_hist)) AS h (event_type, hist)
+LEFT JOIN store.node n ON n.node_id = r.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
+LEFT JOIN store.context x ON x.context_id = r.context_id
+LEFT JOIN store.mode_period p ON p.node_id = r.node_id AND p.from_at <= r.hour AND p.to_at >= least(r.hour + interval '1 hour', now())
+WHERE h.hist IS NOT NULL;
+
 CREATE VIEW plegwatch.node_conditions WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, k.at, k.status, k.reason, k.message, k.pleg_seen_ago_ms, k.threshold_ms
 FROM store.node_condition k
@@ -765,6 +823,15 @@ CROSS JOIN LATERAL (
     (store.proof_time(e.started_at, w.proof #> '{listedRunning,from}'), 'a list that began here showed it running'),
     (store.proof_time(e.started_at, w.proof -> 'drainedTo'), 'the reader had read everything that was sent until here')) AS t (at, fact)
   WHERE t.at IS NOT NULL
+  UNION ALL
+  SELECT 62, t.at, t.until, t.fact, NULL
+  FROM (VALUES
+    (store.proof_time(e.started_at, w.proof -> 'watchSince'), NULL, 'the status of the kubelet was watched without a gap from here on'),
+    (store.proof_time(e.started_at, w.proof -> 'asked'), store.proof_time(e.started_at, w.proof -> 'answered'),
+     'the kubelet was asked for the pod; its status showed the container ' || (w.proof ->> 'podState')),
+    (store.proof_time(e.started_at, w.proof #> '{kubelet,until}'), NULL,
+     'the kubelet was asked for the pod; its status did not show this')) AS t (at, until, fact)
+  WHERE t.at IS NOT NULL AND f.kind IN ('kubelet_late', 'missed')
   UNION ALL
   SELECT 80, g.from_at, g.to_at, format('gap of the scope %s: %s', g.scope, g.cause), format('gaps %s', g.gap_id)
   FROM plegwatch.gaps g

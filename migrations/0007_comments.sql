@@ -27,6 +27,8 @@ COMMENT ON COLUMN plegwatch.nodes.os_image IS 'the operating system of the Node,
 COMMENT ON COLUMN plegwatch.nodes.kernel_version IS 'its kernel';
 COMMENT ON COLUMN plegwatch.nodes.labels IS 'its labels with the keys that the controller stores (--node-labels): labels ->> ''topology.kubernetes.io/zone''';
 COMMENT ON COLUMN plegwatch.nodes.consequence IS 'what it means for this version that the kubelet gave up its stream: wrong_until_restart, slower, hint_lost or unknown; null unless it did';
+COMMENT ON COLUMN plegwatch.nodes.pods_api_state IS 'the watch of the kubelet''s own status of its pods: Watching, Syncing, Absent (this kubelet does not offer it) or Broken; null where it is switched off or no agent reports';
+COMMENT ON COLUMN plegwatch.nodes.pods_api_reason IS 'why it does not work';
 
 COMMENT ON VIEW plegwatch.epochs IS 'One row per run of an agent.';
 COMMENT ON COLUMN plegwatch.epochs.cluster IS 'the name of the cluster';
@@ -112,7 +114,7 @@ COMMENT ON COLUMN plegwatch.findings.window_from IS 'it had not happened yet at 
 COMMENT ON COLUMN plegwatch.findings.window_to IS 'it had happened by this time';
 COMMENT ON COLUMN plegwatch.findings.occurred_at IS 'when it happened, where the runtime knows it';
 COMMENT ON COLUMN plegwatch.findings.detected_at IS 'when the finding was made';
-COMMENT ON COLUMN plegwatch.findings.resolved_at IS 'when the event of a miss arrived after all; for a starved stream, when it ended';
+COMMENT ON COLUMN plegwatch.findings.resolved_at IS 'when the event of a miss arrived after all; for a starved stream, when it ended; of kubelet_late, when the status showed the change, or the pod ended';
 COMMENT ON COLUMN plegwatch.findings.lateness_ms IS 'how long after the transition the event came';
 COMMENT ON COLUMN plegwatch.findings.delivery_ms IS 'how long after it was built the event came';
 COMMENT ON COLUMN plegwatch.findings.lag_min_ms IS 'the published status was behind for at least this long; null where that is not known';
@@ -127,6 +129,12 @@ COMMENT ON COLUMN plegwatch.findings.epoch IS 'the run of an agent';
 COMMENT ON COLUMN plegwatch.findings.seq IS 'the position of the record in its epoch, from 1; null where there is no record';
 COMMENT ON COLUMN plegwatch.findings.lag_reason IS 'why there is no lag';
 COMMENT ON COLUMN plegwatch.findings.is_sandbox IS 'whether it is a sandbox; null where neither that nor the name of a container is known';
+COMMENT ON COLUMN plegwatch.findings.kubelet_knew IS 'of missed and kubelet_late: shown, not_shown or not_observed, by the kubelet''s own status of the container; null where nothing is recorded of it';
+COMMENT ON COLUMN plegwatch.findings.kubelet_why IS 'why that was not observed';
+COMMENT ON COLUMN plegwatch.findings.kubelet_at_least_ms IS 'the kubelet''s own status did not show the change for at least this long';
+COMMENT ON COLUMN plegwatch.findings.kubelet_at_most_ms IS 'and for at most this long; null where it was not seen to show it';
+COMMENT ON COLUMN plegwatch.findings.publishing_min_ms IS 'from when the kubelet''s own status showed it until the API server did: at least this long; null where one of the two is not known';
+COMMENT ON COLUMN plegwatch.findings.publishing_max_ms IS 'and at most this long';
 
 COMMENT ON VIEW plegwatch.stream_sessions IS 'One row per subscription to the events of a runtime.';
 COMMENT ON COLUMN plegwatch.stream_sessions.cluster IS 'the name of the cluster';
@@ -374,6 +382,39 @@ COMMENT ON COLUMN plegwatch.list_hangs.kubelet_version IS 'the version of the ku
 COMMENT ON COLUMN plegwatch.list_hangs.epoch IS 'the run of the agent';
 COMMENT ON COLUMN plegwatch.list_hangs.seq IS 'the position of the last record about it in its epoch';
 COMMENT ON COLUMN plegwatch.list_hangs.day IS 'the UTC date of that record';
+
+COMMENT ON VIEW plegwatch.kubelet_lag_minutes IS 'Kubelet lag: how long after a start or stop of a container the own status of the kubelet showed it, before it was published. One row per node, minute and kind of transition that had one. Kubelets before 1.37 do not offer their status.';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.cluster IS 'the name of the cluster';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.node IS 'the name of the Node';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.minute IS 'the UTC minute in which the record began';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.event_type IS 'STARTED for starts, STOPPED for stops of containers';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.transitions IS 'how many starts or stops its status was seen to show, of those whose exact time is known';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.p50_ms IS 'half of them were shown within this time; null beyond 65536 ms';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.p99_ms IS '99 in 100 of them were shown within this time; null beyond 65536 ms';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_lag_bounds()';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.mode IS 'the mode of the kubelet during all of it; Unknown if nobody observed it, or if it changed meanwhile';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.runtime_name IS 'the container runtime at that time';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.runtime_version IS 'its version';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.kubelet_version IS 'the version of the kubelet at that time';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.epoch IS 'the run of the agent';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.seq IS 'the position of the record in its epoch, from 1';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.day IS 'the UTC date by which the rows are stored';
+
+COMMENT ON VIEW plegwatch.kubelet_lag_hours IS 'The same by the hour, kept longer than minutes. An hour in which another run of the agent began, or the versions or settings changed, has a row for each.';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.cluster IS 'the name of the cluster';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.node IS 'the name of the Node';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.hour IS 'the hour';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.event_type IS 'STARTED for starts, STOPPED for stops of containers';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.transitions IS 'how many starts or stops its status was seen to show, of those whose exact time is known';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.p50_ms IS 'half of them were shown within this time; null beyond 65536 ms';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.p99_ms IS '99 in 100 of them were shown within this time; null beyond 65536 ms';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_lag_bounds()';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.mode IS 'the mode of the kubelet during all of it; Unknown if nobody observed it, or if it changed meanwhile';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.runtime_name IS 'the container runtime at that time';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.runtime_version IS 'its version';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.kubelet_version IS 'the version of the kubelet at that time';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.epoch IS 'the run of the agent';
+COMMENT ON COLUMN plegwatch.kubelet_lag_hours.day IS 'the UTC date by which the rows are stored';
 
 COMMENT ON VIEW plegwatch.node_conditions IS 'One row per PLEG-related change of a Node''s Ready condition.';
 COMMENT ON COLUMN plegwatch.node_conditions.cluster IS 'the name of the cluster';

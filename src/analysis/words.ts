@@ -44,6 +44,7 @@ export const NOT_OBSERVED: Readonly<Record<string, string>> = {
   list: 'no lists of containers',
   agent: 'nothing observed: no agent',
   kubelet: 'kubelet metrics were not read',
+  kubelet_status: "the kubelet's own status was not watched",
   spool: 'records lost on the node',
   seq: 'records did not arrive',
   findings: 'no verdict possible',

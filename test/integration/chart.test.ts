@@ -555,10 +555,14 @@ needs('helm')('a rendered release', () => {
         hostPath: { path: '/var/lib/k0s/kubelet/pods-api', type: 'DirectoryOrCreate' },
       });
       const [{ env, volumeMounts }] = watching.containers;
-      expect(volumeMounts).toContainEqual({ name: 'pods-api', mountPath: '/host-pods-api', readOnly: true });
+      expect(volumeMounts).toContainEqual({
+        name: 'pods-api',
+        mountPath: '/host/var/lib/k0s/kubelet/pods-api',
+        readOnly: true,
+      });
       expect(env).toContainEqual({
         name: 'PLEGWATCH_PODS_API',
-        value: 'unix:///host-pods-api/pods-api.sock',
+        value: 'unix:///host/var/lib/k0s/kubelet/pods-api/pods-api.sock',
       });
       expect(env).toContainEqual({ name: 'PLEGWATCH_KUBELET_LATE_AFTER', value: '5s' });
       for (const kubelet of [{ podsApiHostPath: '' }, { enabled: false }]) {

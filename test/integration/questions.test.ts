@@ -267,6 +267,26 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     // Every two hours of two days; switched off after twelve.
     expect(east[0]?.['statuses']).toBe(`${SIZE.nodes * 24 - ending(0).length * 18}`);
   },
+  'What did the kubelet know': (rows) => {
+    expect(nodes(rows)).toEqual(ofBoth(...ending(0)));
+    const late = { kubelet_at_least_ms: 11_000, kubelet_at_most_ms: 40_000 };
+    const published = { kubelet_at_most_ms: 640, publishing_min_ms: 290_360, publishing_max_ms: 302_000 };
+    // It was upgraded on the fourth day.
+    const misses = missesOf(30).all.filter((no) => no >= 3 * livesOf(30));
+    expect(of(rows, { node: 'east-030' })).toMatchObject([
+      { verdict: 'noticed late', changes: '1', ...late, publishing_min_ms: null, publishing_max_ms: null },
+      { verdict: 'published late', changes: `${misses.length}`, kubelet_at_least_ms: 0, ...published },
+    ]);
+  },
+  'How late does the kubelet notice': (rows) => {
+    const hours = ending(0).length * 2 * (3_600 / SIZE.step);
+    expect(of(rows, { cluster: 'east' })).toMatchObject([
+      { mode: 'Evented', event_type: 'STARTED', transitions: `${hours * (24 * 2 + 11)}`, p99_at_most_ms: 2 },
+      { mode: 'Evented', event_type: 'STOPPED', transitions: `${hours * (24 * 2 + 11)}`, p99_at_most_ms: 2 },
+      { mode: 'Generic', event_type: 'STARTED', transitions: `${hours * 36}`, p99_at_most_ms: 2 },
+      { mode: 'Generic', event_type: 'STOPPED', transitions: `${hours * 36}`, p99_at_most_ms: 512 },
+    ]);
+  },
   'What did the kubelet discard': (rows) => {
     expect(of(rows, { node: 'west-007' })).toMatchObject([
       { discarded_by_kubelet: '5', not_delivered_to_agent: `${missed([7])}` },
@@ -293,6 +313,7 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(of(rows, { cluster: 'east' }).map((row) => row['kubelet_version'])).toEqual([
       'v1.35.4',
       'v1.36.2',
+      'v1.37.2',
     ]),
   'How did latency develop': (rows) =>
     expect(of(rows, { cluster: 'east' }).reduce((total, row) => total + Number(row['relists']), 0)).toBe(

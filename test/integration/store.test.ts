@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { freePort } from '../../devtools/localServices/process.ts';
 import {
   type EvidenceRecord,
+  KUBELET_LAG_BOUNDS_MS,
   KUBELET_RELIST_BOUNDS_MS,
   RELIST_BOUNDS_MS,
 } from '../../src/protocol/record.ts';
@@ -299,6 +300,8 @@ needs('postgres')('the store', () => {
     expect(row?.bounds).toEqual([...RELIST_BOUNDS_MS]);
     const kubelets = await query(databaseUrl, 'SELECT store.kubelet_hist_bounds() AS bounds');
     expect(kubelets).toEqual([{ bounds: [...KUBELET_RELIST_BOUNDS_MS] }]);
+    const lags = await query(databaseUrl, 'SELECT store.kubelet_lag_bounds() AS bounds');
+    expect(lags).toEqual([{ bounds: [...KUBELET_LAG_BOUNDS_MS] }]);
     const hist = [0, 10, 0, 80, 0, 10];
     const quantiles = await query<{ q: number }>(
       databaseUrl,

@@ -47,7 +47,18 @@ needs('postgres')('the timeline of a node', () => {
   it('shows events, changes, findings, sessions, gaps, modes, conditions and runs of the agent, ordered by time', async () => {
     const entries = await whole();
     expect(new Set(entries.map(({ kind }) => kind))).toEqual(
-      new Set(['agent', 'event', 'change', 'status', 'finding', 'session', 'gap', 'mode', 'condition']),
+      new Set([
+        'agent',
+        'event',
+        'change',
+        'status',
+        'hang',
+        'finding',
+        'session',
+        'gap',
+        'mode',
+        'condition',
+      ]),
     );
     const times = entries.map(({ at }) => at.getTime());
     expect(times).toEqual(times.toSorted((a, b) => a - b));

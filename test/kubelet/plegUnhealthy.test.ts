@@ -126,8 +126,8 @@ const readyIs = (node: string, status: string): Promise<true> =>
 async function listsHang(node: string): Promise<boolean> {
   const path = '{.status.conditions[?(@.type=="RelistHealthy")]}';
   const condition = await bed.system.kubectl('get', 'pleg', node, '-o', `jsonpath=${path}`);
-  const { status, message }: { status: string; message: string } = JSON.parse(condition);
-  return status === 'False' && message.includes('has not answered a list');
+  const { status, reason }: { status: string; reason: string } = JSON.parse(condition);
+  return status === 'False' && reason === 'ListHangs';
 }
 
 /** Waits until the store has durations of the kubelet's calls. */

@@ -81,20 +81,19 @@ needs(
       );
       const kept = world.proxy.dropped.map(({ event }) => event.containerId);
       expect(kept).toEqual(eventedPleg ? [ids[0]] : []);
+      await world.node.settled();
+      // It reports its last minute.
+      await world.node.agent.stop();
+      const lags = recordsOf(world, 'relist_minute').flatMap(({ kubeletLag }) => kubeletLag ?? []);
+      const counted = {
+        stops: sum(lags.flatMap(({ stops }) => stops)),
+        starts: sum(lags.flatMap(({ starts }) => starts)),
+      };
       // What came while a busy machine held the agent up is not counted.
-      const stalls = () => recordsOf(world, 'gap').filter(({ cause }) => cause === 'agent_stalled').length;
-      const counted = await waitFor(
-        'the lag is counted',
-        () => {
-          const lags = recordsOf(world, 'relist_minute').flatMap(({ kubeletLag }) => kubeletLag ?? []);
-          const stops = sum(lags.flatMap((lag) => lag.stops));
-          const starts = sum(lags.flatMap((lag) => lag.starts));
-          return stops + starts >= 2 * ids.length || stalls() > 0 ? { stops, starts } : undefined;
-        },
-        WITHIN_MS,
-      );
+      const isWhole = recordsOf(world, 'gap').every(({ cause }) => cause !== 'agent_stalled');
       // The first starts may have come before the watch.
-      if (stalls() === 0) expect(counted).toMatchObject({ stops: ids.length });
+      if (isWhole) expect(counted.stops).toBe(ids.length);
+      if (isWhole) expect(counted.starts).toBeGreaterThanOrEqual(ids.length);
       expect(counted.starts).toBeLessThanOrEqual(2 * ids.length);
       expect(lateOf(world)).toEqual([]);
     },
@@ -191,7 +190,9 @@ needs(
     await stateIs(world, 'Absent');
     const gaps = recordsOf(world, 'gap').filter(isOfStatus);
     expect(new Set(gaps.map(({ gapId }) => gapId)).size).toBe(1);
-    expect(gaps.at(-1)).toMatchObject({ cause: 'closed_by_kubelet', to: expect.any(Number) });
+    // Whether a kubelet that ends still says so is a race of its own.
+    expect(['closed_by_kubelet', 'kubelet_unavailable']).toContain(gaps[0]?.cause);
+    expect(gaps.at(-1)?.to).toBeTypeOf('number');
   });
 });
 

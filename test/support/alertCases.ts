@@ -36,6 +36,7 @@ function agentSeries(labels: string, values: Partial<AgentValues> = {}): SeriesV
     [`plegwatch_stream_state{${labels},state="Interrupted"}`]: all.interrupted,
     [`plegwatch_stream_state{${labels},state="Silent"}`]: all.silent,
     [`plegwatch_stream_state{${labels},state="Starved"}`]: all.starved,
+    [`plegwatch_findings_total{${labels},kind="kubelet_late"}`]: all.late,
     [`plegwatch_list_bytes{${labels},list="containers"}`]: all.listBytes,
     [`plegwatch_relist_errors_total{${labels},code="UNAVAILABLE"}`]: all.relistErrors,
     [`plegwatch_relist_duration_seconds_count{${labels}}`]: all.relists,
@@ -67,6 +68,7 @@ const HEALTHY_AGENT = {
   interrupted: always(0),
   silent: always(0),
   starved: always(0),
+  late: always(0),
   listBytes: always(11 * 1024 * 1024),
   relistErrors: always(0),
   relists: growing(6),
@@ -156,6 +158,11 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
       fires: '8m',
       labels: { ...ON_A, event_type: 'STOPPED', cause: 'sequence' },
     },
+  ],
+  [
+    'PlegwatchKubeletLate',
+    "several changes were not in the kubelet's own status for longer than they may be",
+    { differs: nodeA({ late: later(0, 5) }), fires: '8m', labels: ON_A },
   ],
   [
     'PlegwatchPodsStayWrong',

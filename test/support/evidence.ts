@@ -2,7 +2,7 @@
  * A small history with records of each type, for tests of what reads the store.
  */
 import { randomUUID } from 'node:crypto';
-import type { EvidenceRecord, KubeletMinute } from '../../src/protocol/record.ts';
+import type { EvidenceRecord, KubeletMinute, ListHang } from '../../src/protocol/record.ts';
 import { event, hexId, missedFinding, nodeState, relistMinute, streamSession } from './records.ts';
 
 const US_PER_MINUTE = 60_000_000;
@@ -44,6 +44,12 @@ export function evidence(): EvidenceRecord[] {
     ...{ memorySome: 600_000, memoryFull: 0 },
   };
   const slowest = { containerId: id, isSandbox: false, at: 70_000_000, took: 2_500_400, timedOut: false };
+  const hang: ListHang = {
+    ...{ from: 65_000_000, to: 72_500_000, waited: 7_500_000 },
+    ...{ listed: 30, asked: 20, quick: 19, unanswered: 0 },
+    call: 'ListContainers',
+    verdict: 'container',
+  };
   const minute = (no: number) =>
     relistMinute({
       t: no * US_PER_MINUTE,
@@ -57,7 +63,7 @@ export function evidence(): EvidenceRecord[] {
         lists: [0, 2_000, 2_000, 5_000, 0, 30],
       },
       // The kubelet is asked from the second minute on, and its relists are slow.
-      ...(no === 0 ? {} : { kubelet, statuses: { asked: 20, slow: 1, slowest }, pressure }),
+      ...(no === 0 ? {} : { kubelet, statuses: { asked: 20, slow: 1, slowest, hang }, pressure }),
     });
   return [
     event(1, { eventType: 1 }),

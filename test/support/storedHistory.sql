@@ -15,7 +15,9 @@
 --   number % 10 = 7        its kubelet discards 5 events on the second day at 07:00
 --   number % 10 = 8        it keeps every exited container: 800 more each day, of 1700 bytes in the list
 --   number % 10 = 8        with cri-o, of 400 containers, the STARTED of one comes after its STOPPED; on the fifth day a list takes back an exit
---   number % 10 = 0        its gate is switched off at noon of the last day but one. Statuses come after 5 s with the gate on, after 0.5 s with it off
+--   number % 10 = 0        its gate is switched off at noon of the last day but one. Statuses come after 5 s with the gate on, after 0.5 s with it off.
+--                          It is upgraded to 1.37, which offers its own status: that shows starts within 2 ms, and stops within 2 ms with the gate on and
+--                          within 512 ms with it off. On the fifth day at 07:00 it does not show a stop for 40 s
 --   every node             20 % of the time a task waits for a processor; one container in 50 lives between two lists; a container that shows a blind spot, on containerd
 CREATE TEMP TABLE begin AS SELECT (now() AT TIME ZONE 'UTC')::date - (SELECT days FROM size) AS day;
 
@@ -51,7 +53,9 @@ WHERE i.after = interval '0' OR m.number = 9;
 INSERT INTO store.context (node_id, cluster_id, epoch, context_no, runtime_name, runtime_version, kubelet_version, agent_version, relist_period_us,
                            overdue_after_us, missed_after_us, late_after_us)
 SELECT m.node_id, m.cluster_id, m.epoch, no, CASE WHEN m.number % 3 = 2 THEN 'cri-o' ELSE 'containerd' END,
-       (ARRAY['2.0.5', '2.1.4', '1.33.1'])[m.number % 3 + 1], CASE WHEN n.name = 'west-093' AND no = 1 THEN 'v1.31.9' ELSE (ARRAY['v1.35.4', 'v1.36.2'])[no] END, '0.1.0', 5e6, 2e6, 30e6, 1e6
+       (ARRAY['2.0.5', '2.1.4', '1.33.1'])[m.number % 3 + 1],
+       CASE WHEN n.name = 'west-093' AND no = 1 THEN 'v1.31.9' WHEN no = 2 AND m.number % 10 = 0 THEN 'v1.37.2'
+            ELSE (ARRAY['v1.35.4', 'v1.36.2'])[no] END, '0.1.0', 5e6, 2e6, 30e6, 1e6
 FROM member m JOIN store.node n ON n.node_id = m.node_id, generate_series(1, 2) AS no;
 UPDATE store.node n SET context_id = x.context_id FROM store.context x WHERE x.node_id = n.node_id AND x.context_no = 2;
 INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, claimed_incarnation, node_uid, boot_id, started_mono, started_at, ack_generation,
@@ -126,7 +130,7 @@ INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_
                                  kubelet_sandbox_status_us, kubelet_container_status_us, kubelet_longest_list_us, wall_at, lists, kubelet_cpu_us, statuses_asked, statuses_slow,
                                  slow_status_key, slow_status_at, slow_status_us, slow_status_timed_out, pressure_us, cpu_some_us, io_some_us,
                                  io_full_us, hang_call, hang_verdict, hang_from, hang_to, hang_waited_us, hang_listed, hang_asked, hang_quick,
-                                 hang_unanswered)
+                                 hang_unanswered, kubelet_start_hist, kubelet_stop_hist)
 SELECT t.at, (t.at AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 500000000 + t.no, m.cluster_id, size.step / 5, 0,
        CASE WHEN t.is_slow THEN 12000000 ELSE 4000 + 100 * (m.number % 50) END, CASE WHEN t.is_slow THEN ARRAY[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]
        ELSE ARRAY[0, 0, size.step / 5 - 1, 1] END::int2[], 20 + m.number % 50, 20 + m.number % 50 + t.kept, 0, t.kept,
@@ -150,7 +154,9 @@ SELECT t.at, (t.at AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 500000000
        CASE WHEN t.is_hung OR t.is_locked THEN true END,
        p.us, p.us / 5, CASE WHEN t.is_slow AND c.name = 'west' THEN p.us * 0.95 END, CASE WHEN t.is_slow AND c.name = 'west' THEN p.us * 0.85 END,
        locked.call, locked.verdict, locked.from_at, locked.to_at, locked.waited_us, locked.listed,
-       locked.asked, locked.quick, locked.unanswered
+       locked.asked, locked.quick, locked.unanswered, CASE WHEN x.kubelet_version = 'v1.37.2' THEN '{0,2}'::int2[] END,
+       CASE WHEN x.kubelet_version = 'v1.37.2' AND no * size.step < (size.days - 2) * 86400 + 43200 THEN '{0,2}'::int2[]
+            WHEN x.kubelet_version = 'v1.37.2' THEN '{0,0,0,0,0,0,0,0,0,2}'::int2[] END
 FROM size CROSS JOIN member m
 CROSS JOIN LATERAL (
   SELECT m.began + no * size.step * interval '1 s' AS at, no,
@@ -182,7 +188,8 @@ SELECT md5(id || 'missed')::uuid, happened_at + interval '32 s', day, node_id, c
        jsonb_build_object('v', 1, 'evidence', 'listed_exited',
                           'exactTimes', jsonb_build_object('finishedNs', ((extract(epoch FROM happened_at) * 1e9)::int8)::text,
                                                              'exitCode', store.exit_code(exit_flags), 'reason', store.exit_reason(exit_flags)))
-FROM transition WHERE is_lost AND NOT is_in_gap
+         || CASE WHEN kubelet_version = 'v1.37.2' THEN '{"kubelet": {"is": "shown", "atLeast": 0, "atMost": 640000}}' ELSE '{}'::jsonb END
+FROM (SELECT t.*, x.kubelet_version FROM transition t JOIN store.context x USING (context_id)) transition WHERE is_lost AND NOT is_in_gap
 UNION ALL
 SELECT md5(id || 'short')::uuid, at + interval '30 s', day, node_id, context_id, no * 20 + 18, cluster_id, 'short_life', NULL, 'life', id,
        'uid-' || left(sandbox, 12), namespace, pod, 'init', at, at + interval '5 s', at + interval '1 s', '{"v": 1, "lifeMinMs": 200, "lifeMaxMs": 600}'
@@ -205,6 +212,15 @@ SELECT f.finding_id, f.node_id, f.cluster_id, f.day, u.what, f.detected_at + int
 FROM store.finding f JOIN life l ON l.node_id = f.node_id AND l.no = f.seq / 20,
      (VALUES ('resolved', NULL::float8), ('lag_min', 291000), ('lag_max', 302000), ('lag_anomalous', 1)) AS u (what, value_ms)
 WHERE f.kind = 'missed' AND (u.what <> 'resolved' OR l.no / CASE l.number % 3 WHEN 0 THEN 20 ELSE 200 END % 5 = 4);
+
+INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, seq, cluster_id, kind, event_type, cause, container_id, pod_uid,
+                           pod_namespace, pod_name, container_name, window_from, window_to, lateness_us, proof)
+SELECT md5(epoch || 'late')::uuid, late.at + interval '15 s', late.at::date, node_id, x.context_id, 600000003, cluster_id, 'kubelet_late', 'STOPPED',
+       'not_shown', 'a1', 'uid-w', 'shop', 'slow', 'app', late.at, late.at + interval '1 s', 11e6, '{"v": 1, "podState": "running"}'
+FROM member m JOIN store.context x USING (node_id, cluster_id, epoch) CROSS JOIN LATERAL (SELECT m.began + interval '4 days 7 hours' AS at) late
+WHERE x.kubelet_version = 'v1.37.2';
+INSERT INTO store.finding_update (finding_id, node_id, cluster_id, day, what, at)
+SELECT finding_id, node_id, cluster_id, day, 'resolved', window_from + interval '40 s' FROM store.finding WHERE kind = 'kubelet_late';
 
 INSERT INTO store.stream_session (node_id, epoch, session_no, day, cluster_id, context_id, seq, opened_at, armed_at, closed_at, code, message, events,
                                   replayed)

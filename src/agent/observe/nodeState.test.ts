@@ -75,3 +75,15 @@ test("the kubelet's identity is reported while its mode is observed", () => {
     expect(state.takeChange(at(4))).not.toHaveProperty('kubeletIdentity');
   }
 });
+
+test("the watch of the kubelet's pods is reported when it changes, and not at all where it is switched off", () => {
+  const state = new NodeState(START);
+  state.setStream('Active', '', '', at(1));
+  expect(state.takeChange(at(1))).not.toHaveProperty('podsApi');
+  state.setPodsApi({ state: 'Absent', reason: 'no_socket' });
+  const absent = state.takeChange(at(2));
+  expect(absent).toMatchObject({ podsApi: { state: 'Absent', reason: 'no_socket' } });
+  expect(parseRecord(absent)).toMatchObject({ ok: true });
+  state.setPodsApi({ state: 'Absent', reason: 'no_socket' });
+  expect(state.takeChange(at(3))).toBeNull();
+});

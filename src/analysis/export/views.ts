@@ -9,6 +9,8 @@ export const EXPORTED_VIEWS = {
   findings: { rows: views.findings, time: views.findings.detected_at },
   gaps: { rows: views.gaps, time: views.gaps.from_at },
   kubelet_hours: { rows: views.kubeletHours, time: views.kubeletHours.hour },
+  kubelet_lag_hours: { rows: views.kubeletLagHours, time: views.kubeletLagHours.hour },
+  kubelet_lag_minutes: { rows: views.kubeletLagMinutes, time: views.kubeletLagMinutes.minute },
   kubelet_minutes: { rows: views.kubeletMinutes, time: views.kubeletMinutes.minute },
   mode_changes: { rows: views.modeChanges, time: views.modeChanges.at },
   node_conditions: { rows: views.nodeConditions, time: views.nodeConditions.at },

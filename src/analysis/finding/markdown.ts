@@ -38,9 +38,7 @@ export function findingMarkdown({ finding, evidence }: Finding, withNames: boole
     '',
     '## How it was observed',
     '',
-    'An agent on the node subscribes to `GetContainerEvents` beside the kubelet, and lists pods and containers with `ListPodSandbox` and',
-    '`ListContainers`. It compares both: a change that a list, a later event or an exact time of the status proves, and whose event did not',
-    'come in time, is a finding. It is about this subscription. All times are UTC of the same clock.',
+    ...(finding.kind === 'kubelet_late' ? OF_STATUS : OF_EVENTS),
     ...(kubelet === '' ? [] : ['', kubelet]),
     ...sectionsOf(evidence).flatMap(({ title, lines: facts }) => [
       '',
@@ -70,6 +68,17 @@ export function findingMarkdown({ finding, evidence }: Finding, withNames: boole
   ];
   return `${lines.join('\n')}\n`;
 }
+
+const OF_EVENTS = [
+  'An agent on the node subscribes to `GetContainerEvents` beside the kubelet, and lists pods and containers with `ListPodSandbox` and',
+  '`ListContainers`. It compares both: a change that a list, a later event or an exact time of the status proves, and whose event did not',
+  'come in time, is a finding. It is about this subscription. All times are UTC of the same clock.',
+];
+const OF_STATUS = [
+  "An agent on the node watches the kubelet's own status of its pods (`WatchPods` of its PodsAPI) and lists containers with `ListContainers`. For",
+  'a change that a list or an exact time of the status of the runtime proves, and that the watch did not bring in time, it asks the kubelet for the',
+  'pod (`GetPod`): an answer that does not show the change is a finding. All times are UTC of the same clock.',
+];
 
 /** The reason of an unknown lag is a text of the store, not of a node. */
 const lagOfMarkdown = (finding: FindingRow): string =>

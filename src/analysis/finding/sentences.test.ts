@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { FindingRow } from './finding.ts';
-import { containerNameOf, kubeletOf, meaningOf, provenBy, timesOf, titleOf } from './sentences.ts';
+import { findingMarkdown } from './markdown.ts';
+import { containerNameOf, kubeletOf, lagOf, meaningOf, provenBy, timesOf, titleOf } from './sentences.ts';
 import { findingText } from './text.ts';
 
 const finding = (more: Partial<FindingRow> = {}): FindingRow => ({
@@ -18,6 +19,8 @@ const finding = (more: Partial<FindingRow> = {}): FindingRow => ({
   ...{ occurred_at: '2026-11-20T10:00:01.000000Z', detected_at: '2026-11-20T10:00:35.000000Z' },
   ...{ resolved_at: null, lateness_ms: null, delivery_ms: null },
   ...{ lag_min_ms: null, lag_max_ms: null, lag_anomalous: null, lag_reason: null },
+  ...{ kubelet_knew: null, kubelet_why: null, kubelet_at_least_ms: null, kubelet_at_most_ms: null },
+  ...{ publishing_min_ms: null, publishing_max_ms: null },
   ...{ runtime_name: 'containerd', runtime_version: '2.1.9', kubelet_version: 'v1.36.2', proof: {} },
   ...more,
 });
@@ -53,7 +56,51 @@ test.each(['Generic', 'Fallback', 'HintDisabled'])('a kubelet in the mode %s rec
   expect(kubeletOf(finding({ mode }))).toContain(`in the mode ${mode}: it subscribes to no events`);
 });
 
-test('only a miss says anything of the kubelet', () => {
+test('a miss says between which bounds the kubelet noticed, where its own status was watched', () => {
+  const shown = { kubelet_knew: 'shown', kubelet_at_least_ms: 0, kubelet_at_most_ms: 640 } as const;
+  expect(kubeletOf(finding(shown))).toMatch(
+    /^The kubelet noticed: its own status showed the change at most 640 ms after it\. This runtime/,
+  );
+  expect(kubeletOf(finding({ ...shown, kubelet_at_least_ms: 200 }))).toContain(
+    'at least 200 ms and at most 640 ms after it',
+  );
+  expect(kubeletOf(finding({ kubelet_knew: 'not_shown', kubelet_at_least_ms: 25_400 }))).toContain(
+    'its own status did not show the change at least 25.4 s after it',
+  );
+  expect(kubeletOf(finding({ kubelet_knew: 'not_observed', kubelet_why: 'watch_gap' }))).toContain(
+    'was not observed: the watch of its status was broken meanwhile.',
+  );
+});
+
+test('the lag of publishing is told apart from that of the kubelet where both are known', () => {
+  const lag = { lag_min_ms: 5_000, lag_max_ms: 6_000 } as const;
+  expect(lagOf(finding(lag))).toBe(
+    'The API server showed the change after at least 5000 ms and at most 6000 ms.',
+  );
+  expect(lagOf(finding({ ...lag, publishing_min_ms: 4_360, publishing_max_ms: 6_000 }))).toContain(
+    'publishing what the kubelet knew took at least 4360 ms and at most 6000 ms',
+  );
+});
+
+test('a late status says what it proves and does not, and never that an event was received', () => {
+  const late = finding({
+    ...{ kind: 'kubelet_late', cause: 'not_shown', lateness_ms: 12_000 },
+    ...{ kubelet_knew: 'not_shown', kubelet_at_least_ms: 12_000 },
+  });
+  const text = findingText({ finding: late, evidence: [] });
+  expect(text).toContain('did not show the change for at least 12.0 s: it was asked for the pod then');
+  expect(text).toContain('This does not show why.');
+  expect(text).toContain('The status was not seen to show it since.');
+  expect(text).not.toMatch(/event was received|built the event/);
+  const over = { ...late, resolved_at: '2026-11-20T10:00:40.000000Z', kubelet_at_most_ms: 39_000 };
+  expect(kubeletOf(over)).toContain('for at least 12.0 s, and for at most 39.0 s');
+  expect(timesOf(over)).toContain(
+    'The status showed it, or the pod had ended, at 2026-11-20T10:00:40.000000Z.',
+  );
+  expect(findingMarkdown({ finding: late, evidence: [] }, false)).toContain('`GetPod`');
+});
+
+test('only a miss and a late status say anything of the kubelet', () => {
   expect(kubeletOf(finding({ kind: 'late' }))).toBe('');
 });
 

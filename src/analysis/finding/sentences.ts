@@ -79,6 +79,7 @@ export function timesOf(finding: FindingRow): string {
     delayOf(finding),
     `The verdict was reached at ${detected_at}.`,
     finding.kind === 'missed' ? arrivalOf(event_type, resolved_at) : '',
+    finding.kind === 'kubelet_late' ? shownOf(resolved_at) : '',
   ];
   return parts.filter((part) => part !== '').join(' ');
 }
@@ -87,6 +88,11 @@ const arrivalOf = (eventType: string | null, resolvedAt: string | null): string 
   resolvedAt === null
     ? `No ${eventType ?? 'such'} event of it was received since.`
     : `It was resolved at ${resolvedAt}.`;
+
+const shownOf = (resolvedAt: string | null): string =>
+  resolvedAt === null
+    ? 'The status was not seen to show it since.'
+    : `The status showed it, or the pod had ended, at ${resolvedAt}.`;
 
 /** Whose delay it is, by the cause of a late event. */
 const DELAYS: Readonly<Record<string, string>> = {
@@ -97,6 +103,8 @@ const DELAYS: Readonly<Record<string, string>> = {
 
 /** When an event that came was built and received. */
 function delayOf({ kind, cause, occurred_at, lateness_ms, delivery_ms }: FindingRow): string {
+  // It is about no event.
+  if (kind === 'kubelet_late') return '';
   const received = delivery_ms === null ? '' : `received ${milliseconds(delivery_ms)} after that`;
   if (occurred_at === null || lateness_ms === null)
     return delivery_ms === null
@@ -126,10 +134,54 @@ const OF_KUBELET: Readonly<Record<FanOut, string>> = {
     'It is not known how this runtime serves several subscribers, so this says nothing of the kubelet.',
 };
 
-/** What a miss says of the kubelet; empty for other findings, and once it is resolved. */
+/** Why it is not known whether the kubelet's own status showed a change. */
+const NOT_OBSERVED: Readonly<Record<string, string>> = {
+  no_pods_api: 'this kubelet does not offer its status, or it is not watched',
+  before_watch: 'its status was not watched yet',
+  watch_gap: 'the watch of its status was broken meanwhile',
+  pod_unknown: 'its status of this pod was not known all the time',
+  pod_ended: 'the pod had ended in its status',
+  pod_terminating: 'the pod was being deleted',
+  superseded: 'its status may have named a later container of the same name',
+  state_unknown: 'the runtime itself did not know the state',
+  container_gone: 'the runtime had removed the container',
+  state_went_back: 'the runtime took back what its lists had shown',
+  start_failed: 'the container failed to start',
+  no_lower_bound: 'nothing says since when it can have happened',
+  not_asked: 'the kubelet was not asked in time',
+};
+
+/** What the kubelet's own status showed of a missed change, as far as it was observed. */
+function knewOf({ kubelet_knew, kubelet_why, kubelet_at_least_ms, kubelet_at_most_ms }: FindingRow): string {
+  const atLeast = kubelet_at_least_ms === null ? '' : milliseconds(kubelet_at_least_ms);
+  if (kubelet_knew === 'shown') {
+    const from = kubelet_at_least_ms === 0 ? '' : `at least ${atLeast} and `;
+    return `The kubelet noticed: its own status showed the change ${from}at most ${milliseconds(kubelet_at_most_ms ?? 0)} after it.`;
+  }
+  if (kubelet_knew === 'not_shown')
+    return `The kubelet was asked, and its own status did not show the change at least ${atLeast} after it.`;
+  if (kubelet_knew !== 'not_observed') return '';
+  const why = NOT_OBSERVED[kubelet_why ?? ''] ?? kubelet_why ?? 'no reason is given';
+  return `Whether the kubelet's own status showed the change was not observed: ${why}.`;
+}
+
+/** What kubelet_late proves, and what it does not. */
+function latenessOf({ kubelet_at_least_ms, kubelet_at_most_ms }: FindingRow): string {
+  const atLeast = milliseconds(kubelet_at_least_ms ?? 0);
+  const atMost = kubelet_at_most_ms === null ? '' : `, and for at most ${milliseconds(kubelet_at_most_ms)}`;
+  return `Its own status of the pod did not show the change for at least ${atLeast}${atMost}: it was asked for the pod then, and its status was watched without a gap from before the change. This does not show why. Its PLEG may not have noticed the change, or the pod's worker was busy: it holds the status up while it pulls an image or kills another container of the pod.`;
+}
+
+/** What a miss or a late status says of the kubelet; empty for other findings, and for a miss once it is resolved. */
 export function kubeletOf(finding: FindingRow): string {
-  const { kind, mode, resolved_at, runtime_name, runtime_version } = finding;
+  const { kind, resolved_at } = finding;
+  if (kind === 'kubelet_late') return latenessOf(finding);
   if (kind !== 'missed' || resolved_at !== null) return '';
+  return [knewOf(finding), receiptOf(finding)].filter((text) => text !== '').join(' ');
+}
+
+/** What a miss says of the events that the kubelet receives. */
+function receiptOf({ mode, runtime_name, runtime_version }: FindingRow): string {
   if (UNSUBSCRIBED.has(mode))
     return `The kubelet was in the mode ${mode}: it subscribes to no events and learns of changes from its own lists.`;
   const { fanOut } = profileOf({ name: runtime_name ?? '', version: runtime_version ?? '' });
@@ -156,7 +208,8 @@ export function lagOf(finding: FindingRow): string {
   return `${measuredLagOf(finding)} The kubelet had given up the event stream. ${CONSEQUENCES[consequence]}`;
 }
 
-function measuredLagOf({ lag_min_ms, lag_max_ms, lag_anomalous, lag_reason }: FindingRow): string {
+function measuredLagOf(finding: FindingRow): string {
+  const { lag_min_ms, lag_max_ms, lag_anomalous, lag_reason } = finding;
   if (lag_min_ms === null && lag_max_ms === null) {
     if (lag_reason === null) return 'It was not measured.';
     const reason = UNKNOWN_LAG[lag_reason];
@@ -165,9 +218,15 @@ function measuredLagOf({ lag_min_ms, lag_max_ms, lag_anomalous, lag_reason }: Fi
   const atLeast = lag_min_ms === null ? '' : `at least ${milliseconds(lag_min_ms)}`;
   const atMost = lag_max_ms === null ? '' : `at most ${milliseconds(lag_max_ms)}`;
   const bounds = [atLeast, atMost].filter((bound) => bound !== '').join(' and ');
-  const sentence = `The API server showed the change after ${bounds}`;
-  if (lag_anomalous === null) return `${sentence}.`;
-  return `${sentence}, which is ${lag_anomalous ? 'longer than usual' : 'usual'} on this node.`;
+  const usual =
+    lag_anomalous === null ? '' : `, which is ${lag_anomalous ? 'longer than usual' : 'usual'} on this node`;
+  return `The API server showed the change after ${bounds}${usual}.${publishingOf(finding)}`;
+}
+
+/** How long it took from the kubelet's own status to the API server. */
+function publishingOf({ publishing_min_ms, publishing_max_ms }: FindingRow): string {
+  if (publishing_min_ms === null || publishing_max_ms === null) return '';
+  return ` Of that, publishing what the kubelet knew took at least ${milliseconds(publishing_min_ms)} and at most ${milliseconds(publishing_max_ms)}.`;
 }
 
 const milliseconds = (ms: number): string =>

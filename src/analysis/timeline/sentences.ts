@@ -43,6 +43,7 @@ const FINDINGS: Readonly<Record<string, string>> = {
   silent_stream: ' (containers changed, and no event arrived)',
   duplicate_container: ' (two containers of one name at once)',
   regression: ' (running again after it had exited)',
+  kubelet_late: " (the kubelet's own status did not show it)",
 };
 
 function findingNoteOf(entry: TimelineEntry): string {

@@ -248,6 +248,8 @@ const writeNodeState = recordWriter('node_state', updateNodeState, (rows) => {
     states.map(({ record }) => record.kubeletStreamErrors ?? null),
     states.map(({ record }) => record.kubeletError ?? null),
     states.map(({ record }) => record.kubeletIdentity ?? null),
+    states.map(({ record }) => record.podsApi?.state ?? null),
+    states.map(({ record }) => record.podsApi?.reason ?? null),
   ];
 });
 

@@ -109,6 +109,10 @@ function pressureColumns(rows: readonly MinuteRow[]): unknown[] {
   ];
 }
 
+/** Null where the kubelet's status was not seen to show any. */
+const lagHistogram = (counts: readonly number[] = []): string | null =>
+  counts.length === 0 ? null : histogram(counts);
+
 /** Null where no list hung. */
 function hangColumns(rows: readonly MinuteRow[]): unknown[] {
   const column = (value: (hang: ListHang, epochStart: number) => number | null) =>
@@ -152,4 +156,6 @@ export const writeRelistMinutes = recordWriter('relist_minute', insertRelistMinu
   ...statusColumns(rows),
   ...pressureColumns(rows),
   ...hangColumns(rows),
+  rows.map(({ record }) => lagHistogram(record.kubeletLag?.starts)),
+  rows.map(({ record }) => lagHistogram(record.kubeletLag?.stops)),
 ]);

@@ -73,7 +73,7 @@ export const relistMinute = table('relist_minute', {
   ...some(text, 'hang_call hang_verdict'),
   ...all(int2, 'cluster_id'),
   ...all(int2Array, 'hist'),
-  ...some(int2Array, 'kubelet_hist'),
+  ...some(int2Array, 'kubelet_hist kubelet_start_hist kubelet_stop_hist'),
   ...all(bytea, 'lists'),
   ...some(int8Text, 'slow_status_key'),
   ...some(bool, 'slow_status_timed_out'),
@@ -98,7 +98,7 @@ export const relistHour = table('relist_hour', {
   ...all(int4, 'exited_sandboxes exited_containers sandbox_list_bytes container_list_bytes'),
   ...all(int2, 'cluster_id'),
   ...all(int4Array, 'hist'),
-  ...some(int4Array, 'kubelet_hist'),
+  ...some(int4Array, 'kubelet_hist kubelet_start_hist kubelet_stop_hist'),
 });
 export const finding = table('finding', {
   ...all(uuid, 'finding_id'),
@@ -236,7 +236,7 @@ export const nodeState = table('node_state', {
   ...all(timestamptz, 'stream_since mode_since'),
   ...all(bool, 'relist_healthy'),
   ...some(int8, 'kubelet_stream_errors'),
-  ...some(text, 'kubelet_error kubelet_identity'),
+  ...some(text, 'kubelet_error kubelet_identity pods_api_state pods_api_reason'),
 });
 export const reportQueue = table('report_queue', {
   ...all(int4, 'node_id'),

@@ -43,7 +43,7 @@ export const nodes = view('nodes', {
   ...some(timestamptz, 'first_seen last_seen mode_since stream_since'),
   ...some(text, 'runtime_name runtime_version kubelet_version agent_version node_uid stream_reason'),
   ...some(text, 'stream_error relist_reason mode_reason kubelet_error kubelet_identity os_image'),
-  ...some(text, 'kernel_version consequence'),
+  ...some(text, 'kernel_version consequence pods_api_state pods_api_reason'),
   ...some(bool, 'relist_healthy'),
   ...some(int8, 'kubelet_stream_errors'),
   ...some(jsonb, 'labels'),
@@ -85,10 +85,11 @@ const finding = {
   ...all(text, 'cluster node kind mode'),
   ...all(uuid, 'finding_id epoch'),
   ...some(text, 'event_type cause container_id pod_uid pod_namespace pod_name container_name runtime_name'),
-  ...some(text, 'runtime_version kubelet_version lag_reason'),
+  ...some(text, 'runtime_version kubelet_version lag_reason kubelet_knew kubelet_why'),
   ...some(timestamptz, 'window_from window_to occurred_at resolved_at'),
   ...all(timestamptz, 'detected_at'),
-  ...some(float8, 'lateness_ms delivery_ms lag_min_ms lag_max_ms'),
+  ...some(float8, 'lateness_ms delivery_ms lag_min_ms lag_max_ms kubelet_at_least_ms kubelet_at_most_ms'),
+  ...some(float8, 'publishing_min_ms publishing_max_ms'),
   ...some(bool, 'lag_anomalous is_sandbox'),
   ...all(jsonb, 'proof'),
   ...all(int4, 'seq'),
@@ -218,6 +219,21 @@ export const kubeletHours = view('kubelet_hours', {
   ...some(text, 'runtime_name runtime_version kubelet_version'),
   ...all(uuid, 'epoch'),
 });
+const kubeletLag = {
+  ...all(text, 'cluster node event_type mode'),
+  ...all(int8, 'transitions'),
+  ...some(int4, 'p50_ms p99_ms'),
+  ...all(int4Array, 'hist'),
+  ...some(text, 'runtime_name runtime_version kubelet_version'),
+  ...all(uuid, 'epoch'),
+  ...all(date, 'day'),
+};
+export const kubeletLagMinutes = view('kubelet_lag_minutes', {
+  ...kubeletLag,
+  ...all(timestamptz, 'minute'),
+  ...all(int4, 'seq'),
+});
+export const kubeletLagHours = view('kubelet_lag_hours', { ...kubeletLag, ...all(timestamptz, 'hour') });
 export const nodeConditions = view('node_conditions', {
   ...all(text, 'cluster node status reason message'),
   ...all(timestamptz, 'at'),
@@ -311,6 +327,11 @@ export const modeTransition = internal('mode_transition', {
   ...all(timestamptz, 'at not_before'),
   ...all(text, 'model from_mode to_mode reason'),
   ...all(jsonb, 'proof'),
+});
+export const modePeriod = internal('mode_period', {
+  ...all(int4, 'node_id'),
+  ...all(text, 'mode'),
+  ...all(timestamptz, 'from_at to_at'),
 });
 export const findingDetail = internal('finding_detail', {
   ...finding,

@@ -50,7 +50,7 @@ export interface PodsWatchOptions {
     'setPodsApiState' | 'podsApiMessages' | 'podsApiEnds' | 'podsApiMalformed' | 'podQueries'
   >;
   readonly nodeState: Pick<NodeState, 'setPodsApi'>;
-  readonly log: Pick<Logger, 'info' | 'warn'>;
+  readonly log: Pick<Logger, 'info'>;
   /** When the last successful scrape of the kubelet began; null without one. */
   readonly kubeletAnswered: () => Mono | null;
 }
@@ -152,7 +152,6 @@ export class PodsWatch {
       this.#syncedAt = sight.at;
       this.#options.gaps.close('kubelet_status', sight.at, monoNow());
       this.#setState('Watching', '');
-      this.#options.log.info({}, 'watching the pods of the kubelet');
     }
   }
 
@@ -169,7 +168,7 @@ export class PodsWatch {
   }
 
   #ended(cause: PodsStreamEnd, error: string): void {
-    const { comparison, gaps, log, metrics } = this.#options;
+    const { comparison, gaps, metrics } = this.#options;
     const now = monoNow();
     const hadMessage = this.#stream?.hasMessage === true;
     const syncedAt = this.#syncedAt;
@@ -180,26 +179,22 @@ export class PodsWatch {
       const lastGood = mono(Math.max(this.#ticks[0], syncedAt ?? 0));
       comparison.kubeletShowed({ is: 'broken', at: lastGood });
       if (syncedAt !== null) gaps.open('kubelet_status', cause, lastGood, now);
-      log.warn(
-        { cause, error: cleanText(error, MAX_ERROR_LENGTH) },
-        'watch of the pods of the kubelet ended',
-      );
     }
     if (syncedAt !== null && between(syncedAt, now) > HEALTHY_AFTER) this.#backoff.reset();
     this.#retryAt = shift(now, millis(this.#backoff.next(MIN_RETRY_MS)));
     this.#lookAt = now;
-    if (cause === 'kubelet_unavailable' && !hadMessage) this.#unreachable(cause, now);
+    if (cause === 'kubelet_unavailable' && !hadMessage) this.#unreachable(cause, now, error);
     else {
       this.#unreachableSince = null;
-      if (cause === 'unimplemented') this.#offersNothing(cause, now);
-      else this.#setState('Broken', cause);
+      if (cause === 'unimplemented') this.#offersNothing(cause, now, error);
+      else this.#setState('Broken', cause, error);
     }
   }
 
-  #unreachable(reason: string, now: Mono): void {
+  #unreachable(reason: string, now: Mono, error = ''): void {
     this.#unreachableSince ??= now;
     const wasPromised = this.#options.gaps.isOpen('kubelet_status');
-    this.#setState(wasPromised ? 'Broken' : 'Absent', reason);
+    this.#setState(wasPromised ? 'Broken' : 'Absent', reason, error);
   }
 
   /** A kubelet that runs and has no PodsAPI promises nothing: the gap of one that had it ends. */
@@ -211,18 +206,20 @@ export class PodsWatch {
     this.#setState('Absent', this.#reason);
   }
 
-  #offersNothing(reason: string, now: Mono): void {
+  #offersNothing(reason: string, now: Mono, error: string): void {
     this.#retryAt = shift(now, UNIMPLEMENTED_RETRY);
     this.#options.gaps.close('kubelet_status', now, now);
-    this.#setState('Absent', reason);
+    this.#setState('Absent', reason, error);
   }
 
-  #setState(state: PodsApiState, reason: string): void {
+  #setState(state: PodsApiState, reason: string, error = ''): void {
     if (state === this.#state && reason === this.#reason) return;
     this.#state = state;
     this.#reason = reason;
-    this.#options.metrics.setPodsApiState(state);
-    this.#options.nodeState.setPodsApi({ state, reason });
+    const { log, metrics, nodeState } = this.#options;
+    metrics.setPodsApiState(state);
+    nodeState.setPodsApi({ state, reason });
+    log.info({ state, reason, error: cleanText(error, MAX_ERROR_LENGTH) }, 'state of the pods watch changed');
   }
 }
 

@@ -76,5 +76,6 @@ function inWords({ eventType, kind, resolvedAt }: FindingAnswer, start: number, 
       : resolvedAt === null
         ? ', and no such event was received'
         : ', and that was resolved later';
-  return `${event} was due between ${clock(start)} and ${clock(end)} UTC${outcome}.`;
+  const what = kind === 'missed' ? 'was due' : 'happened';
+  return `${event} ${what} between ${clock(start)} and ${clock(end)} UTC${outcome}.`;
 }

@@ -5,7 +5,7 @@ import { figurePath } from '../drawing/figures.ts';
 import { fragmentOf } from '../place.ts';
 import { holeGroups, holeShape } from './holeShape.ts';
 import { type Hole, type MarkedContainer, nameOf } from './markedContainers.ts';
-import { eventInWords, missInWords, windowInWords } from './markWords.ts';
+import { eventInWords, holeInWords, windowInWords } from './markWords.ts';
 import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
@@ -74,7 +74,7 @@ function HoleMark({ hole, scale, row }: RowProps & { readonly hole: Hole }) {
   const state = resolvedAt === null ? '' : ' is-resolved';
   return (
     <a href={fragmentOf({ view: 'finding', id: finding.id, cluster: null, node: null })} tabindex={-1}>
-      <title>{missInWords(finding)}</title>
+      <title>{holeInWords(finding)}</title>
       <rect class={`hole${state}`} x={shape.x} y={row.top} width={shape.width} height={row.height} rx="3" />
       <path class={`hole-figure${state}`} d={figurePath(finding.eventType, shape.at, middle, RADIUS)} />
     </a>

@@ -7,7 +7,7 @@ import { count, msOf } from '../text.ts';
 import { densityOf } from './eventDensity.ts';
 import { holeShape } from './holeShape.ts';
 import { holeOf } from './markedContainers.ts';
-import { missInWords } from './markWords.ts';
+import { holeInWords } from './markWords.ts';
 import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
@@ -62,7 +62,7 @@ export function DensityRow({ events, findings, scale, row, right }: Props) {
             href={fragmentOf({ view: 'finding', id: finding.id, cluster: null, node: null })}
             tabindex={-1}
           >
-            <title>{missInWords(finding)}</title>
+            <title>{holeInWords(finding)}</title>
             <path
               class={finding.resolvedAt === null ? 'miss-flag' : 'miss-flag is-resolved'}
               d={`M${px(shape.at)} ${row.top + HOLES}v${row.height - HOLES}M${px(shape.at - 5)} ${row.top + 2}h10l-5 9z`}

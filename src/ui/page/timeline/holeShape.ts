@@ -1,5 +1,5 @@
 /*
- * How a missed event looks: a hole in the row, as wide as the window in which the event was due. However far the reader zooms out, it stays
+ * How a missed event and a late status of the kubelet look: a hole in the row, as wide as the window in which the change happened. However far the reader zooms out, it stays
  * wide enough to be seen and hit.
  */
 import type { TimeScale } from '../drawing/timeScale.ts';
@@ -63,6 +63,12 @@ export interface HoleGroup {
 
 const CHARACTER = 7.6;
 
+function stateOf(holes: readonly Hole[]): string {
+  const late = holes.filter(({ finding }) => finding.kind === 'kubelet_late').length;
+  if (late > 0) return late === holes.length ? 'late in the kubelet' : 'missed or late in the kubelet';
+  return holes.every(({ resolvedAt }) => resolvedAt !== null) ? 'overdue' : 'missed';
+}
+
 /** The words beside the holes of a row. Where those of two would overlap, they are words of both: `2 missed`. */
 export function holeGroups(
   holes: readonly Hole[],
@@ -93,8 +99,7 @@ function groupOf(
   const x = Math.min(...shapes.map((shape) => shape.x));
   const end = Math.max(...shapes.map((shape) => shape.x + shape.width));
   const type = holes.length === 1 ? holes[0]?.finding.eventType : undefined;
-  const state = holes.every(({ resolvedAt }) => resolvedAt !== null) ? 'overdue' : 'missed';
-  const text = `${holes.length === 1 ? visible(type ?? 'event') : holes.length} ${state}`;
+  const text = `${holes.length === 1 ? visible(type ?? 'event') : holes.length} ${stateOf(holes)}`;
   const width = text.length * CHARACTER;
   const place = labelPlace({ x, width: end - x }, marks, width, edge);
   const left = place.anchor === 'start' ? place.x : place.x - width;

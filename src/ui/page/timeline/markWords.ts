@@ -6,11 +6,15 @@ import type { TimelineFinding } from '../../api.ts';
 import { clock, moment, msOf, visible } from '../text.ts';
 import type { EventMark, WindowMark } from './markedContainers.ts';
 
-export function missInWords({ eventType, from, to, resolvedAt, cause }: TimelineFinding): string {
-  const window =
+export function holeInWords(finding: TimelineFinding): string {
+  const { kind, eventType, from, to, resolvedAt, cause } = finding;
+  const between =
     from === null || to === null
       ? ''
-      : `, due between ${moment(msOf(from))} and ${clock(msOf(to)).slice(0, 8)} UTC`;
+      : ` between ${moment(msOf(from))} and ${clock(msOf(to)).slice(0, 8)} UTC`;
+  if (kind === 'kubelet_late')
+    return `${visible(eventType ?? 'change')}${between}, shown late by the kubelet's own status: ${resolvedAt === null ? 'not yet' : `at ${moment(msOf(resolvedAt))} UTC`}`;
+  const window = between === '' ? '' : `, due${between}`;
   const later =
     resolvedAt === null ? 'and not received' : `and resolved only at ${moment(msOf(resolvedAt))} UTC`;
   return `${resolvedAt === null ? 'Missed' : 'Overdue'} ${visible(eventType ?? 'event')}${window}, ${later}${cause === null ? '' : ` (${visible(cause)})`}`;

@@ -82,6 +82,9 @@ function marksOf(answer: TimelineAnswer, container: number, range: Range): Marks
   };
 }
 
+/** What was due and did not come: an event, or the kubelet's own status. */
+const HOLES: ReadonlySet<string> = new Set(['missed', 'kubelet_late']);
+
 function indexOf(answer: TimelineAnswer): ReadonlyMap<number, Marks> {
   const index = new Map<number, { events: EventMark[]; windows: WindowMark[]; holes: Hole[] }>();
   const marks = (container: number) => {
@@ -97,7 +100,7 @@ function indexOf(answer: TimelineAnswer): ReadonlyMap<number, Marks> {
       marks(container).windows.push({ from: msOf(from), to: msOf(to), oldState, newState });
   }
   for (const finding of answer.findings.rows) {
-    if (finding.container !== null && finding.kind === 'missed')
+    if (finding.container !== null && HOLES.has(finding.kind))
       marks(finding.container).holes.push(holeOf(finding));
   }
   return index;

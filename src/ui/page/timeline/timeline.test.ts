@@ -6,7 +6,7 @@ import { densityOf } from './eventDensity.ts';
 import { holeGroups, holeShape, labelPlace, MIN_HOLE_WIDTH } from './holeShape.ts';
 import { barPath, durationScale, figureLine, heatPaths } from './latencyHeat.ts';
 import { holeOf, markedContainers, nameOf } from './markedContainers.ts';
-import { eventInWords } from './markWords.ts';
+import { eventInWords, holeInWords } from './markWords.ts';
 import { rowLayout } from './rowLayout.ts';
 
 const NIGHT = Date.parse('2026-11-22T03:00:00Z');
@@ -231,4 +231,22 @@ test('rows do not overlap, and on a narrow page their names have a line of their
     expect(height).toBeGreaterThan((ready?.top ?? 0) + 20);
   }
   expect([rowLayout(360, sizes).left, rowLayout(1200, sizes).left > 0]).toEqual([0, true]);
+});
+
+test('what the status of the kubelet showed late is a hole of its own, and never called a missed event', () => {
+  const late = missed(0, 60, { kind: 'kubelet_late', cause: 'not_shown' });
+  const { shown } = markedContainers(
+    answer({ containers: [container('a')], findings: rows(late) }),
+    hour,
+    '',
+    9,
+  );
+  const holes = shown.flatMap((marked) => marked.holes);
+  const words = (all: typeof holes) =>
+    holeGroups(all, [], new TimeScale(hour, 0, 1000), 1000).map(({ text }) => text);
+  expect(words(holes)).toEqual(['STOPPED late in the kubelet']);
+  expect(words([...holes, holeOf(missed(0, 61))])).toEqual(['2 missed or late in the kubelet']);
+  expect(holeInWords(late)).toBe(
+    "STOPPED between 2026-11-22 03:01:00 and 03:01:05 UTC, shown late by the kubelet's own status: not yet",
+  );
 });
