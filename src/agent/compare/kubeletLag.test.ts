@@ -408,7 +408,7 @@ describe('how long it took', () => {
     expect(lagOf([...startedAt5, ...lists, shown], { until: 80 })?.starts).toHaveLength(18);
   });
 
-  test('what is counted is handed over once', () => {
+  test('a start that the status has not shown is not counted', () => {
     expect(lagOf(startedAt5)).toBeNull();
   });
 
