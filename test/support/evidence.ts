@@ -50,6 +50,7 @@ export function evidence(): EvidenceRecord[] {
     call: 'ListContainers',
     verdict: 'container',
   };
+  const kubeletLag = { starts: [0, 2], stops: [0, 0, 0, 0, 0, 0, 0, 0, 0, 1] };
   const minute = (no: number) =>
     relistMinute({
       t: no * US_PER_MINUTE,
@@ -63,7 +64,7 @@ export function evidence(): EvidenceRecord[] {
         lists: [0, 2_000, 2_000, 5_000, 0, 30],
       },
       // The kubelet is asked from the second minute on, and its relists are slow.
-      ...(no === 0 ? {} : { kubelet, statuses: { asked: 20, slow: 1, slowest, hang }, pressure }),
+      ...(no === 0 ? {} : { kubelet, statuses: { asked: 20, slow: 1, slowest, hang }, pressure, kubeletLag }),
     });
   return [
     event(1, { eventType: 1 }),
