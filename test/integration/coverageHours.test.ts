@@ -59,7 +59,8 @@ const HOURS = `SELECT to_jsonb(added) AS hour FROM (
          trunc(sum(${COUNTED_US})) AS kubelet_counted_us,
          trunc(sum(CASE WHEN kubelet_cpu_us IS NOT NULL THEN ${COUNTED_US} END)) AS kubelet_cpu_counted_us,
          coalesce(${histOf('hist')}, '{}') AS hist,
-         CASE WHEN sum(kubelet_relists) IS NOT NULL THEN coalesce(${histOf('kubelet_hist')}, '{}') END AS kubelet_hist
+         CASE WHEN sum(kubelet_relists) IS NOT NULL THEN coalesce(${histOf('kubelet_hist')}, '{}') END AS kubelet_hist,
+         ${['kubelet_start_hist', 'kubelet_stop_hist'].map((each) => `CASE WHEN count(${each}) > 0 THEN coalesce(${histOf(each)}, '{}') END AS ${each}`).join()}
   FROM (SELECT *, date_trunc('hour', minute, 'UTC') AS hour FROM store.relist_minute) m
   GROUP BY hour, day, node_id, context_id, cluster_id
 ) added`;
@@ -266,6 +267,7 @@ needs('postgres')('hours', () => {
         ...{ sandboxes: n % 11, containers: n % 13, hist: bucketsOf(n, 24) },
         ...(n % 5 === 0 ? {} : { kubelet: kubeletMinute(n) }),
         ...(n % 4 === 0 ? {} : { pressure: { span: 1_000 * n, ...waits(n) } }),
+        ...(n % 3 === 0 ? {} : { kubeletLag: { starts: bucketsOf(n, 18), stops: bucketsOf(n + 1, 18) } }),
       }),
     );
     const batch = (from: number, to: number) => node.batch(from + 1, minutes.slice(from, to));

@@ -121,6 +121,7 @@ needs(
         ['Missed', 0],
         ['Last Missed', 0],
         ['Complete', 0],
+        ['Held Up By', 0],
         ['Age', 0],
         ['Runtime', 1],
         ['Kubelet', 1],
@@ -130,7 +131,7 @@ needs(
       ]);
       const cells = table.rows[0]?.cells ?? [];
       expect([0, 1, 2, 3, 5].map((i) => cells[i])).toEqual(['node-a', 'Fallback', 'Active', 2, 'True']);
-      expect([7, 8, 9, 11].map((i) => cells[i])).toEqual(['2.1.9', 'v1.36.3', 12, 'Covered']);
+      expect([8, 9, 10, 12].map((i) => cells[i])).toEqual(['2.1.9', 'v1.36.3', 12, 'Covered']);
     });
 
     test('prints as kubectl prints it', async () => {
