@@ -26,7 +26,7 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
       async () =>
         (
           await bed.system.sql<{ containers: number; errors: number; large: boolean }>(
-            `SELECT containers::int, errors::int, bytes > 16 * 1024 * 1024 AS large
+            `SELECT containers::int, errors::int, container_list_bytes > 16 * 1024 * 1024 AS large
                FROM plegwatch.relist_minutes WHERE node = $1 AND relists > 0`,
             node.name,
           )
