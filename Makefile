@@ -21,8 +21,7 @@ demo: ## Run the demo on this machine: three nodes, one lossy, one unsafe (ONCE=
 	@$(node) build.mjs
 	@./bin/plegwatch-dev demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
 
-# Most test files run in a process of their own, and all of them load the same packages: compiled once, they load faster. Fewer processes at once than
-# beside kubelets, which mostly wait, cost less.
+# All test processes load the same packages: compiled once, they load faster. Fewer processes at once than beside kubelets, which mostly wait, cost less.
 check: export NODE_COMPILE_CACHE := $(CURDIR)/node_modules/.cache/node-compile
 check: lint ## Run the quick checks while you work: style, types, imports, unit tests, the long ones shortened (a minute)
 	@PLEGWATCH_HISTORIES=100 $(node) node_modules/vitest/vitest.mjs run --project 'unit*' --maxWorkers=$$(($$(nproc) + 2))
@@ -61,7 +60,7 @@ torture-mutants: ## Check that make torture detects builds that lose records on 
 histories: ## Try random histories of the comparison (HISTORIES=10000; SEED=N repeats the ones that a run printed)
 	@$(call prepare,npm)
 	@PLEGWATCH_HISTORIES=$(or $(HISTORIES),10000) PLEGWATCH_SEED=$(or $(SEED),$(shell shuf -i 1-2147483647 -n 1)) \
-		$(node) node_modules/vitest/vitest.mjs run --project unit test/engine/comparison.property.test.ts
+		$(node) node_modules/vitest/vitest.mjs run --project 'unit*' test/engine/comparison.property.test.ts
 
 soak: ## Run a real node for hours: drops at a known rate, restarts, an independent witness (root; SOAK='--hours 2')
 	@$(call prepare,test)

@@ -1,12 +1,13 @@
 /*
- * Six projects: `unit` and `unit-pure` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
+ * Six projects: `unit` and `unit-alone` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
  * `kubelet` (real kubelets, which mostly wait for the next relist), `olderKubelets` (`make older-kubelets`) and `cluster` (a whole cluster;
  * `make cluster-test`). Unit tests run
  * first, while kubelets wait for their relists; then the integration tests. Every file starts services of its own, on ports, folders and
  * control groups of its own.
  */
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { matchesGlob } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -18,11 +19,6 @@ const sqlAsText = {
   },
 };
 
-/**
- * Functions from values to values (`pure-comparison` in .dependency-cruiser.mjs), without timers, I/O or variables of modules. A test of them can leave
- * nothing behind, so that their files share processes.
- */
-const PURE = ['src/agent/compare/**/*.test.ts'];
 const KUBELET = ['test/kubelet/**/*.test.ts'];
 const OLDER_KUBELETS = ['test/olderKubelets/**/*.test.ts'];
 const CLUSTER = ['test/cluster/**/*.test.ts'];
@@ -33,6 +29,15 @@ const INTEGRATION = [
   'src/agent/observe/stream/subscription*.test.ts',
   'src/cri/listCall.test.ts',
 ];
+const SLOW = [...INTEGRATION, ...KUBELET, ...OLDER_KUBELETS, ...CLUSTER];
+
+/**
+ * Unit tests that replace clocks, modules or methods (`vi`) have a process of their own for each file. The others share a few processes: to start one
+ * takes longer than most files.
+ */
+const ALONE = globSync('{src,devtools,bench,test}/**/*.test.ts').filter(
+  (file) => /\bvi\./.test(readFileSync(file, 'utf8')) && !SLOW.some((pattern) => matchesGlob(file, pattern)),
+);
 
 /** The files that take minutes, the longest first: started last they would keep one worker busy after all others ended. */
 const LONG = [
@@ -87,21 +92,15 @@ export default defineConfig({
         test: {
           ...quick,
           name: 'unit',
+          isolate: false,
           // All that the others leave: so every test file is in exactly one project, wherever it is.
           include: ['**/*.test.ts'],
-          exclude: [
-            ...configDefaults.exclude,
-            ...PURE,
-            ...INTEGRATION,
-            ...KUBELET,
-            ...OLDER_KUBELETS,
-            ...CLUSTER,
-          ],
+          exclude: [...configDefaults.exclude, ...ALONE, ...SLOW],
         },
       },
       {
         extends: true,
-        test: { ...quick, name: 'unit-pure', include: PURE, isolate: false },
+        test: { ...quick, name: 'unit-alone', include: ALONE },
       },
       {
         extends: true,
