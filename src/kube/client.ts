@@ -64,7 +64,7 @@ interface ListOptions {
   readonly continue?: string;
   /** The list as of exactly this version. Throws KubeStatusError 410 if that is too old. Default: the present one. */
   readonly atVersion?: string | undefined;
-  readonly metadataOnly?: boolean | undefined;
+  readonly metadataOnly?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -80,7 +80,6 @@ interface WatchOptions {
   readonly resourceVersion: string;
   /** The server ends the watch after this time. */
   readonly timeoutSeconds: number;
-  readonly metadataOnly?: boolean | undefined;
   /** Called when the server has accepted the watch: the first event may be minutes away. */
   readonly onOpen?: () => void;
   readonly signal?: AbortSignal;
@@ -310,14 +309,14 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
       return { authenticated, ...user, audiences: status.audiences, error: status.error };
     },
 
-    async *watch(resource, { resourceVersion, timeoutSeconds, metadataOnly = false, onOpen, signal }) {
+    async *watch(resource, { resourceVersion, timeoutSeconds, onOpen, signal }) {
       const operation = { verb: 'watch', resource: resourceName(resource) };
       const query = queryOf({ watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds });
       const path = `${pathOf(resource)}${query}`;
       const request: KubeHttpRequest = {
         method: 'GET',
         path,
-        headers: { accept: metadataOnly ? METADATA : JSON_TYPE },
+        headers: ACCEPT_JSON,
         timeoutMs: TIMEOUT_MS,
         signal,
       };
@@ -363,8 +362,6 @@ function attributesOf({
 const JSON_TYPE = 'application/json';
 const ACCEPT_JSON = { accept: JSON_TYPE };
 const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
-/** Of each event of a watch. */
-const METADATA = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 function queryOf(values: Record<string, string | number | boolean | undefined>): string {
   const query = new URLSearchParams();

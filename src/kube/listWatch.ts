@@ -43,8 +43,6 @@ export interface ListWatchEvent<T> {
 export interface ListWatchOptions<T> {
   readonly kube: Pick<KubeClient, 'list' | 'watch'>;
   readonly resource: Resource;
-  /** Default: whole objects. */
-  readonly metadataOnly?: boolean;
   readonly log: Logger;
   readonly signal: AbortSignal;
   /** Reduces an object to the parts to keep, so that at most one page of whole objects is in memory. */
@@ -93,15 +91,11 @@ export async function listWatch<T>(options: ListWatchOptions<T>): Promise<void> 
 
 /** Lists all objects; with `watched`, to see what the watch missed. */
 async function listAll<T>(options: ListWatchOptions<T>, watched?: Progress): Promise<Progress> {
-  const { kube, resource, metadataOnly, signal, project, onList, onProgress } = options;
+  const { kube, resource, signal, project, onList, onProgress } = options;
   const atVersion = watched?.hasDelivered === true ? watched.version : undefined;
   const objects: T[] = [];
   let version = '';
-  for await (const { items, resourceVersion } of pagesOf(kube, resource, {
-    metadataOnly,
-    signal,
-    atVersion,
-  })) {
+  for await (const { items, resourceVersion } of pagesOf(kube, resource, { signal, atVersion })) {
     objects.push(...items.map(project));
     version = resourceVersion;
     onProgress();
@@ -121,7 +115,7 @@ const nextRelist = ({ relistMs = RELIST_MS }: Pick<ListWatchOptions<never>, 'rel
 
 /** Follows one watch to its end, or until the next list is due. */
 async function watchOnce<T>(
-  { kube, resource, metadataOnly, signal, project, onEvent, onProgress }: ListWatchOptions<T>,
+  { kube, resource, signal, project, onEvent, onProgress }: ListWatchOptions<T>,
   progress: Progress,
   backoff: Backoff,
 ): Promise<void> {
@@ -134,7 +128,6 @@ async function watchOnce<T>(
     const events = kube.watch(resource, {
       resourceVersion: progress.version,
       timeoutSeconds,
-      metadataOnly,
       signal: AbortSignal.any([signal, due]),
       onOpen: onProgress,
     });

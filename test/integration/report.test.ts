@@ -483,7 +483,7 @@ needs(
       },
     ]);
     expect((await runReport({ store: bed.store, clusters: [CLUSTER], output: 'wide' })).text).toMatch(
-      /^bare-a +Unknown +Unknown .*NeverSeen$/m,
+      /^bare-a +Unknown +Unknown .*NeverSeen +\d+s$/m,
     );
   });
 

@@ -13,6 +13,7 @@ import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import type { ReportQueue } from './queue.ts';
 import { REPORT_API, type ReportStatus } from './status.ts';
 import { withoutEmpty } from './text.ts';
+import { saysUnknown } from './unknown.ts';
 
 /** An apply is a patch, and a create if there is no such object. */
 export const NODE_REPORT_RIGHTS = [
@@ -30,6 +31,8 @@ interface ExistingReport {
   /** Empty if no Node owns it. */
   readonly nodeUid: string;
   readonly labels: Labels;
+  /** Whether it was written while no controller could work. */
+  readonly isUnknown: boolean;
 }
 
 export interface NodeReportsOptions {
@@ -59,11 +62,15 @@ export class NodeReports {
     this.#changedNodes.add(name);
   }
 
-  /** What is kept of a report, or of its metadata. */
-  project({ metadata }: KubeObject): WatchedReport {
+  /** What is kept of a report. */
+  project(report: KubeObject): WatchedReport {
+    const { metadata } = report;
     const owner = metadata.ownerReferences.find(({ kind }) => kind === 'Node');
     const labels = labelsOf(metadata, this.#options.labelKeys);
-    return { name: metadata.name, uid: metadata.uid, nodeUid: owner?.uid ?? '', labels };
+    return {
+      ...{ name: metadata.name, uid: metadata.uid, nodeUid: owner?.uid ?? '' },
+      ...{ labels, isUnknown: saysUnknown(report) },
+    };
   }
 
   /** All reports that exist; the next {@link reconcile} compares them with all Nodes. */
@@ -107,10 +114,10 @@ export class NodeReports {
     }
   }
 
-  /** Whether this very Node has a report, with its labels. */
+  /** Whether this very Node has a report, with its labels, that a leader wrote. */
   exists(name: string, node: KubeNode): boolean {
     const report = this.#reports.get(name);
-    return report?.nodeUid === node.uid && isSameLabels(report.labels, node.labels);
+    return report?.nodeUid === node.uid && isSameLabels(report.labels, node.labels) && !report.isUnknown;
   }
 
   /** Writes the report of a Node, in place of that of an earlier Node of this name. Returns when it was created. Throws as {@link putReport}. */
@@ -122,7 +129,7 @@ export class NodeReports {
   ): Promise<string | null> {
     await this.#deleteOrphan(name, signal);
     const { uid, creationTimestamp } = await putReport(this.#options.kube, name, node, status, signal);
-    this.#reports.set(name, { uid, nodeUid: node.uid, labels: node.labels });
+    this.#reports.set(name, { uid, nodeUid: node.uid, labels: node.labels, isUnknown: false });
     return creationTimestamp;
   }
 
@@ -156,7 +163,10 @@ export class NodeReports {
 }
 
 const isSameReport = (one: ExistingReport, other: ExistingReport): boolean =>
-  one.uid === other.uid && one.nodeUid === other.nodeUid && isSameLabels(one.labels, other.labels);
+  one.uid === other.uid &&
+  one.nodeUid === other.nodeUid &&
+  one.isUnknown === other.isUnknown &&
+  isSameLabels(one.labels, other.labels);
 
 /**
  * Writes a report: first the object, owned by its Node, then the status at the resourceVersion of the object.

@@ -179,7 +179,6 @@ export class ReportWriter {
     this.#watching = listWatch({
       kube,
       resource: PLEG_REPORTS,
-      metadataOnly: true,
       log,
       signal: this.#stopWatching.signal,
       project: (object) => this.#reports.project(object),
