@@ -133,7 +133,7 @@ export class ReportWriter {
   readonly #loop: Loop;
   #queue: ReportQueue | undefined;
   readonly #stopWatching = new AbortController();
-  #watching: Promise<void> = Promise.resolve();
+  #watching: Promise<void> | null = null;
   #reportsListed = false;
   /** Why the last request of the watch of reports failed; null if it did not. */
   #watchError: string | null = null;
@@ -175,8 +175,16 @@ export class ReportWriter {
 
   start(): void {
     this.#loop.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopWatching.abort();
+    await Promise.all([this.#loop.stop(), this.#watching]);
+  }
+
+  #watchReports(): Promise<void> {
     const { kube, log } = this.#options;
-    this.#watching = listWatch({
+    return listWatch({
       kube,
       resource: PLEG_REPORTS,
       log,
@@ -198,11 +206,6 @@ export class ReportWriter {
       },
       backoff: this.#pace.backoff,
     });
-  }
-
-  async stop(): Promise<void> {
-    this.#stopWatching.abort();
-    await Promise.all([this.#loop.stop(), this.#watching]);
   }
 
   /** Why the writer is not ready; null if it is. */
@@ -240,7 +243,9 @@ export class ReportWriter {
   async #pass(): Promise<boolean> {
     const { store, cluster, nodes } = this.#options;
     const { signal } = this.#loop;
-    if (!nodes.synced || !this.#reportsListed) return false;
+    if (!nodes.synced) return false;
+    this.#watching ??= this.#watchReports();
+    if (!this.#reportsListed) return false;
     this.#queue ??= new ReportQueue(store, await store.ensureCluster(cluster));
     const queue = this.#queue;
     await this.#reports.reconcile(queue, signal);
