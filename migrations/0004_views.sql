@@ -257,8 +257,8 @@ LEFT JOIN store.node n ON n.node_id = m.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = m.cluster_id
 LEFT JOIN store.context x ON x.context_id = m.context_id;
 
--- A gap that its agent left open, above all the last one (`agent`, `stopped`), lasts until the next incarnation starts; lists and scrapes that
--- it waited for, until nobody did. Where no agent
+-- A gap that its agent left open, above all the last one (`agent`, `stopped`), lasts until the next incarnation starts; lists, scrapes and the
+-- kubelet's status that it waited for, until nobody did. Where no agent
 -- said how an epoch ended, the gap `agent` `silent` says that nothing is known of the time after it; it disappears if more arrives. What was
 -- not decided when an epoch ended never will be: the gap `findings` says since when a finding may be lacking, and why it ended.
 CREATE VIEW plegwatch.gaps WITH (security_invoker = true) AS
@@ -276,7 +276,7 @@ CROSS JOIN LATERAL (
          ), g.from_at)) ELSE g.from_at END AS from_at,
          coalesce(g.to_at, (
            SELECT greatest(s.to_at, g.from_at)
-           FROM (SELECT CASE WHEN g.scope IN ('list', 'kubelet') THEN coalesce(s.ended_at, s.next_started_at) ELSE s.next_started_at END AS to_at
+           FROM (SELECT CASE WHEN g.scope IN ('list', 'kubelet', 'kubelet_status') THEN coalesce(s.ended_at, s.next_started_at) ELSE s.next_started_at END AS to_at
                  FROM store.epoch_span s WHERE s.node_id = g.node_id AND s.epoch = g.epoch AND g.scope <> 'seq') s
            WHERE s.to_at IS NOT NULL
          )) AS to_at,
@@ -370,7 +370,7 @@ CROSS JOIN LATERAL (
     SELECT 'kubelet', epoch, from_at, ended_at FROM minute WHERE kubelet_relists IS NOT NULL
     UNION ALL
     SELECT w.scope, g.epoch, g.from_at, g.to_at FROM gap g, (VALUES ('stream'), ('list'), ('kubelet')) AS w (scope)
-    WHERE g.scope IN (w.scope, 'agent', 'spool', 'seq') OR g.cause = 'agent_stalled'
+    WHERE g.scope IN (w.scope, 'agent', 'spool', 'seq') OR g.scope = 'stream' AND g.cause = 'agent_stalled'
   ), ordered AS (
     SELECT p.scope, p.epoch, p.from_at, w.precision,
            max(p.to_at) OVER (PARTITION BY p.scope, p.epoch ORDER BY p.from_at, p.to_at
@@ -947,12 +947,12 @@ WITH period AS (
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE g.scope = 'list') AS list_gaps,
            coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
-             WHERE g.cause = 'agent_stalled'), 0) AS our_stalled_ms,
+             WHERE g.scope = 'stream'), 0) AS our_stalled_ms,
            greatest(0,
              coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
                WHERE g.scope = 'list' AND g.cause IN ('slow', 'deadline_exceeded', 'unavailable')), 0)
              - coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
-               WHERE g.scope = 'agent' OR g.cause = 'agent_stalled'), 0)
+               WHERE g.scope IN ('agent', 'stream')), 0)
            ) AS our_waiting_ms
     FROM (
       -- A dead agent waits for no list.
@@ -960,7 +960,8 @@ WITH period AS (
              coalesce(g.to_at, CASE WHEN g.scope <> 'agent' AND s.ended_at IS NOT NULL THEN greatest(s.ended_at, g.from_at) END,
                       s.next_started_at, now()) AS to_at
       FROM store.gap g LEFT JOIN store.epoch_span s ON s.node_id = g.node_id AND s.epoch = g.epoch AND g.to_at IS NULL
-      WHERE g.node_id = k.node_id AND g.from_at < k.until AND (g.scope IN ('list', 'agent') OR g.cause = 'agent_stalled')
+      WHERE g.node_id = k.node_id AND g.from_at < k.until
+        AND (g.scope IN ('list', 'agent') OR g.scope = 'stream' AND g.cause = 'agent_stalled')
     ) g
     WHERE g.to_at > k.from_at
   ) g

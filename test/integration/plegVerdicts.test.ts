@@ -315,6 +315,16 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
     },
     verdicts: ['unhealthy slow unknown unknown'],
   },
+  "the kubelet's own status was not watched from a short stall of the agent on, while its lists waited: the runtime":
+    {
+      scenario: {
+        kubelet: HUNG,
+        ours: OURS_HUNG,
+        gaps: [...OUR_GAPS, ['stream', 'agent_stalled', 125, 128], ['kubelet_status', 'agent_stalled', 125, null]],
+        unhealthy: 'recovered',
+      },
+      verdicts: ['unhealthy slow slow runtime'],
+    },
   'the agent was down: unknown': {
     scenario: {
       kubelet: { ...HUNG, 2: null, 3: null, 4: null },
