@@ -810,8 +810,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'the last message that shows a stage counts': ['[by]: known[by] ?? at', '[by]: at'],
     'a terminated container has not started': [
-      "      container.show(STARTED, by, at, isTerminating);\n      if (state === 'terminated')",
-      "      if (state === 'running') container.show(STARTED, by, at, isTerminating);\n      if (state === 'terminated')",
+      "      container.show(STARTED, by, at, this.isTerminating);\n      if (state === 'terminated')",
+      "      if (state === 'running') container.show(STARTED, by, at, this.isTerminating);\n      if (state === 'terminated')",
     ],
     'the end of a pod shows nothing of its containers': [
       'for (const stage of SHOWN_STAGES) container.show(',

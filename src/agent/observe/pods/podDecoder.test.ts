@@ -51,6 +51,24 @@ test('a pod has its names, its UID and the states of containers, init containers
   expect(readPodAnswer(podAnswer(podBytes(pod)))).toEqual(expected);
 });
 
+test.each([
+  ['Running', 'running', false],
+  ['Failed', 'running', true],
+  ['Succeeded', 'running', true],
+  // The status that shows the last end: this pod has ended, and nothing was delayed by its termination.
+  ['Failed', 'terminated', false],
+  ['Failed and what no kubelet says', 'running', false],
+] as const)(
+  'a pod in phase %s with a container that is %s is being ended by the kubelet: %s',
+  (phase, state, expected) => {
+    const pod = podBytes({ phase, containers: [{ id: 'containerd://a1', state }] });
+    expect(readPodMessage(podEvent(POD_EVENT.modified, pod))).toMatchObject({
+      pod: { isTerminating: expected },
+    });
+    expect(readPodAnswer(podAnswer(pod)).isTerminating).toBe(expected);
+  },
+);
+
 test('nothing else of a pod leaves the decoder: no value of an environment, no annotation, no volume, no message', () => {
   const bytes = podBytes({
     isTerminating: true,
