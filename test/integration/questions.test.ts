@@ -92,9 +92,10 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
       { kind: 'slow', verdict: 'runtime' },
       { kind: 'unhealthy', verdict: 'runtime' },
     ]);
-    const why = 'tasks of the node waited for its disk for 85 % of the time';
+    const why =
+      'both waited for lists; meanwhile all tasks of the node that were not idle waited for its disk for 85 % of the time';
     expect(of(rows, { node: 'west-005' })).toMatchObject([
-      { kind: 'slow', verdict: 'node', why },
+      { kind: 'slow', verdict: 'runtime', why },
       // Half of what its ten-minute records cover lies after the pressure.
       { kind: 'unhealthy', verdict: 'runtime' },
     ]);
