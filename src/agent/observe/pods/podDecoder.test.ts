@@ -69,6 +69,18 @@ test.each([
   },
 );
 
+test('a pod names the containers that the kubelet has still to create, which have no id', () => {
+  const pod = podBytes({
+    initContainers: [{ name: 'init', id: 'containerd://i1', state: 'terminated' }],
+    containers: [
+      { name: 'app', id: 'containerd://a1', state: 'running' },
+      { name: 'sidecar', id: '', state: 'waiting' },
+      { name: 'restarted', id: 'containerd://r1', state: 'waiting' },
+    ],
+  });
+  expect(readPodAnswer(podAnswer(pod)).uncreated).toEqual(['sidecar']);
+});
+
 test('nothing else of a pod leaves the decoder: no value of an environment, no annotation, no volume, no message', () => {
   const bytes = podBytes({
     isTerminating: true,

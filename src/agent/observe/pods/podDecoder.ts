@@ -126,9 +126,10 @@ function readMetadata(bytes: Buffer): PodMetadata {
  * taken longer than its activeDeadlineSeconds, or only sidecars are left (kubelet pkg/kubelet/pod_workers.go).
  */
 function podOf(metadata: PodMetadata, status: Buffer): KubeletPod {
-  const containers = containersOf(status);
+  const { containers, uncreated } = containersOf(status);
   const isEnding = hasFinalPhase(status) && containers.some(({ state }) => state === 'running');
-  return { ...metadata, isTerminating: metadata.isTerminating || isEnding, containers };
+  const isTerminating = metadata.isTerminating || isEnding;
+  return { ...metadata, isTerminating, containers, ...(uncreated.length === 0 ? {} : { uncreated }) };
 }
 
 function hasFinalPhase(status: Buffer): boolean {
@@ -139,20 +140,27 @@ function hasFinalPhase(status: Buffer): boolean {
   return isFinal;
 }
 
-function containersOf(status: Buffer): KubeletContainer[] {
+function containersOf(status: Buffer): { containers: KubeletContainer[]; uncreated: string[] } {
   const containers = new Map<string, KubeletContainer>();
-  let statuses = 0;
+  const all = statusesOf(status).flatMap(readContainer);
+  for (const each of all.filter(({ id }) => usableId(id))) {
+    // A container that waits for its restart has the id of the one that ended, which only its last state shows as terminated.
+    if (containers.get(each.id)?.state !== 'terminated') containers.set(each.id, each);
+  }
+  const uncreated = all.filter(({ id, state }) => id === '' && state === 'waiting');
+  return { containers: [...containers.values()], uncreated: uncreated.map(({ name: of }) => of) };
+}
+
+function statusesOf(status: Buffer): Buffer[] {
+  const statuses: Buffer[] = [];
   const fields = new MessageFields(status);
   while (fields.next()) {
     if (!STATUSES.includes(fields.tag)) continue;
-    statuses += 1;
-    if (statuses > MAX_CONTAINERS) throw new MalformedMessage(`more than ${MAX_CONTAINERS} containers`);
-    for (const each of readContainer(fields.body)) {
-      // A container that waits for its restart has the id of the one that ended, which only its last state shows as terminated.
-      if (containers.get(each.id)?.state !== 'terminated') containers.set(each.id, each);
-    }
+    if (statuses.length === MAX_CONTAINERS)
+      throw new MalformedMessage(`more than ${MAX_CONTAINERS} containers`);
+    statuses.push(fields.body);
   }
-  return [...containers.values()];
+  return statuses;
 }
 
 interface ShownIn {
@@ -161,7 +169,7 @@ interface ShownIn {
   readonly terminatedId: string;
 }
 
-/** The ids that the status of one container shows: the current one, those that it shows as terminated. */
+/** The ids that the status of one container shows: the current one, those that it shows as terminated. Any may be empty. */
 function readContainer(bytes: Buffer): KubeletContainer[] {
   let container = '';
   let id = '';
@@ -177,7 +185,7 @@ function readContainer(bytes: Buffer): KubeletContainer[] {
   const ended = [now.terminatedId, last.terminatedId].map(
     (each): KubeletContainer => ({ id: each, name: container, state: 'terminated' }),
   );
-  return [...ended, { id, name: container, state: now.state }].filter((each) => usableId(each.id));
+  return [...ended, { id, name: container, state: now.state }];
 }
 
 function readState(bytes: Buffer): ShownIn {
