@@ -115,7 +115,7 @@ LEFT JOIN store.container s ON s.node_id = h.node_id AND s.container_key = o.san
 
 -- With the numbers of node and cluster, for other views. Of what the kubelet knew:
 --   kubelet_at_least_ms, _at_most_ms   bounds of the kubelet lag: of a miss by its proof; of kubelet_late until the kubelet was asked, and until its
---                                      status showed it, or the pod ended, at the latest
+--                                      status showed it, the pod ended or another container replaced it, at the latest
 --   publishing_min_ms, _max_ms         the status lag less the kubelet lag, between the bounds of both
 CREATE VIEW store.finding_detail WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nullif(f.cause, '') AS cause,
