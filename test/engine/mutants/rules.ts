@@ -669,8 +669,13 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
   },
   'kubeletLag.ts': {
     'that no message came makes a start or stop late': [
-      'if (notShown !== null && notShown.asked >= deadline) {',
-      'if (notShown === null || notShown.asked >= deadline) {',
+      'if (notShown !== null && notShown.asked >= deadline && !notShown.isStarting) {',
+      'if (notShown === null || (notShown.asked >= deadline && !notShown.isStarting)) {',
+    ],
+    'a start is late while the pod is still being started': [' && !notShown.isStarting', ''],
+    'a container that is itself still to be created excuses its start': [
+      'uncreated.some((name) => name !== identity.container)',
+      'uncreated.length > 0',
     ],
     'an answer to a question from before the deadline makes a stop late': [
       'notShown.asked >= deadline',
