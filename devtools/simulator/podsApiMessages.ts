@@ -1,16 +1,8 @@
 /*
- * The kubelet's PodsAPI for tests: encoded messages, and a server over a real unix socket whose answers a test scripts. A pod is encoded with
- * everything that a kubelet sends and nobody may keep: environment values, annotations, volumes, messages.
+ * Encoded messages of the kubelet's PodsAPI. A pod is encoded with everything that a kubelet sends and nobody may keep: environment values,
+ * annotations, volumes, messages.
  */
-import { rmSync } from 'node:fs';
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
-import {
-  type MethodDefinition,
-  Server,
-  ServerCredentials,
-  type ServerWritableStream,
-  status,
-} from '@grpc/grpc-js';
 
 export const POD_EVENT = { added: 1, modified: 2, deleted: 3, synced: 4 } as const;
 
@@ -25,7 +17,7 @@ export interface EncodedContainer {
   /** The id in `state.terminated`, with its scheme. Default: `id`. */
   readonly terminatedId?: string;
   /** The id in `lastState.terminated`, with its scheme. */
-  readonly lastId?: string;
+  readonly lastId?: string | undefined;
 }
 
 export interface EncodedPod {
@@ -164,102 +156,3 @@ export const SYNCED = podEvent(POD_EVENT.synced);
 
 /** A GetPodResponse. */
 export const podAnswer = (pod: Uint8Array): Buffer => message([[1, pod]]);
-
-const unchanged = (bytes: Uint8Array): Buffer => Buffer.from(bytes);
-
-function method(name: string, responseStream: boolean): MethodDefinition<Buffer, Buffer> {
-  return {
-    path: `/v1alpha1.Pods/${name}`,
-    requestStream: false,
-    responseStream,
-    requestSerialize: unchanged,
-    requestDeserialize: unchanged,
-    responseSerialize: unchanged,
-    responseDeserialize: unchanged,
-  };
-}
-
-const METHODS = { watchPods: method('WatchPods', true), getPod: method('GetPod', false) };
-
-type Watcher = ServerWritableStream<Buffer, Buffer>;
-
-export class FakePodsApi {
-  readonly socket: string;
-  /** Open streams, in the order in which they came. */
-  readonly watchers: Watcher[] = [];
-  /** How many streams were asked for. */
-  asked = 0;
-  /** The UIDs of GetPod calls, in order. */
-  readonly queried: string[] = [];
-  /** What a new watcher is sent first. */
-  initial: readonly Buffer[] = [SYNCED];
-  /** What a new watch fails with; null: it is served. */
-  refusal: status | null = null;
-  /** The answer to GetPod; null: none ever; a status: it fails with that. */
-  answer: (podUid: string) => Buffer | status | null = () => status.NOT_FOUND;
-  #server: Server | null = null;
-
-  constructor(socket: string) {
-    this.socket = socket;
-  }
-
-  async start({ implementsPods = true }: { readonly implementsPods?: boolean } = {}): Promise<void> {
-    const server = new Server();
-    if (implementsPods) {
-      server.addService(METHODS, {
-        watchPods: (call: Watcher) => this.#watch(call),
-        getPod: (
-          { request }: { readonly request: Buffer },
-          done: (error: { code: status } | null, answer?: Buffer) => void,
-        ) => {
-          // The tag and the length of a short UID come first.
-          const podUid = request.toString('utf8', 2);
-          this.queried.push(podUid);
-          const answer = this.answer(podUid);
-          if (Buffer.isBuffer(answer)) done(null, answer);
-          else if (answer !== null) done({ code: answer });
-        },
-      });
-    }
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    server.bindAsync(`unix:${this.socket}`, ServerCredentials.createInsecure(), (error) =>
-      error === null ? resolve() : reject(error),
-    );
-    await promise;
-    this.#server = server;
-  }
-
-  /** Breaks every connection and removes the socket. */
-  stop(): void {
-    this.#server?.forceShutdown();
-    this.#server = null;
-    this.watchers.length = 0;
-    rmSync(this.socket, { force: true });
-  }
-
-  send(...messages: readonly Buffer[]): void {
-    for (const each of this.watchers) for (const bytes of messages) each.write(bytes);
-  }
-
-  /** Ends every stream. */
-  end(code: status): void {
-    for (const each of this.watchers.splice(0)) {
-      if (code === status.OK) each.end();
-      else each.emit('error', { code, details: 'ended on purpose' });
-    }
-  }
-
-  #watch(call: Watcher): void {
-    this.asked += 1;
-    if (this.refusal !== null) {
-      call.emit('error', { code: this.refusal, details: 'refused on purpose' });
-      return;
-    }
-    this.watchers.push(call);
-    call.on('cancelled', () => {
-      const at = this.watchers.indexOf(call);
-      if (at !== -1) this.watchers.splice(at, 1);
-    });
-    for (const bytes of this.initial) call.write(bytes);
-  }
-}
