@@ -75,6 +75,8 @@ const evidence = (more: Partial<TortureEvidence>): TortureEvidence => ({
   different: [],
   undrained: 0,
   forgetful: new Set(),
+  kubelets: [],
+  starts: new Map(),
   ...more,
 });
 

@@ -40,7 +40,7 @@ export function factsOf(record: EvidenceRecord): string | null {
     case 'relist_minute': {
       const { t, span, relists, errors, max, sandboxes, containers } = record;
       const { exitedSandboxes, exitedContainers, sandboxListBytes, containerListBytes } = record;
-      const { expected, matched, unobservable, covered, wall, lists } = record;
+      const { expected, matched, unobservable, covered, wall, lists, kubeletLag } = record;
       const counts = record.hist.slice(0, record.hist.findLastIndex((n) => n > 0) + 1);
       const hist = counts.map((n) => Math.min(n, INT2_MAX));
       const figures = [relists, errors, max, sandboxes, containers];
@@ -57,6 +57,8 @@ export function factsOf(record: EvidenceRecord): string | null {
         ...hist,
         wall,
         ...lists,
+        (kubeletLag?.starts ?? []).join(' '),
+        (kubeletLag?.stops ?? []).join(' '),
       ]);
     }
     case 'finding': {

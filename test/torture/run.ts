@@ -90,6 +90,8 @@ async function settle(world: World, events: readonly Event[], withinMs: number):
       different: [],
       undrained: await again(deadline, () => world.undrained()),
       forgetful: new Set([...world.options.forgetful].map((i) => `node-${i}`)),
+      kubelets: world.kubeletTruths(),
+      starts: world.starts,
     };
     const result = checkRecords(evidence);
     const settled = result.lost.length + result.undeclared.length === 0 && result.undrained === 0;
