@@ -46,6 +46,7 @@ export class PodsWitness {
   /** UIDs of pods that are or were terminating. */
   readonly #terminating = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   /** Watches until it is closed, and again after the kubelet ended. */
   constructor(socket: string) {
@@ -54,6 +55,7 @@ export class PodsWitness {
   }
 
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#client.close();
   }
@@ -69,7 +71,7 @@ export class PodsWitness {
     );
     stream.on('data', (event: Buffer) => this.#see(inside(event, 2), watchedSince));
     stream.on('error', () => {
-      this.#timer = setTimeout(() => this.#watch(), RETRY_MS);
+      if (!this.#isClosed) this.#timer = setTimeout(() => this.#watch(), RETRY_MS);
     });
   }
 
