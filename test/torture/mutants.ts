@@ -110,6 +110,44 @@ export const MUTANTS: readonly BuildMutant[] = [
     ],
   },
   {
+    name: "an agent does not declare that its watch of the kubelet's status has ended",
+    seeds: ANY,
+    edits: [
+      edit(
+        'agent/observe/pods/podsWatch.ts',
+        "if (syncedAt !== null) gaps.open('kubelet_status', cause, lastGood, now);",
+        '',
+      ),
+    ],
+  },
+  {
+    name: 'a kubelet is accused of a start that its status shows',
+    seeds: ANY,
+    edits: [
+      edit(
+        'agent/compare/kubeletSights.ts',
+        '      container.show(STARTED, by, at, isTerminating);\n      if (state',
+        '      if (state',
+      ),
+      edit(
+        'agent/compare/kubeletLag.ts',
+        "return stage === STARTED ? null : 'running';",
+        "return 'running';",
+      ),
+    ],
+  },
+  {
+    name: 'the starts that are counted as kubelet lag are not stored',
+    seeds: ANY,
+    edits: [
+      edit(
+        'controller/ingest/relistMinuteWriter.ts',
+        'rows.map(({ record }) => lagHistogram(record.kubeletLag?.starts)),',
+        'rows.map(() => null),',
+      ),
+    ],
+  },
+  {
     name: 'records that cannot be read are skipped without being declared',
     // The sector must be of records that are not acknowledged yet.
     seeds: [102, 101, 103, 104],
