@@ -1,7 +1,7 @@
 /*
  * The PodsAPI of a simulated kubelet without a socket: the comparison is shown the same statuses in this process.
  */
-import type { PodsWatchOptions, PodsWatching } from '../../src/agent/observe/pods/podsWatch.ts';
+import type { PodsWatching, PodsWatchOptions } from '../../src/agent/observe/pods/podsWatch.ts';
 import { monoNow } from '../../src/platform/clock.ts';
 import { kubeletPodOf } from '../simulator/kubeletPods.ts';
 import type { SimulatedKubelet } from '../simulator/simulatedKubelet.ts';

@@ -128,14 +128,7 @@ export interface WatchFact {
   readonly cause: string;
 }
 
-type TruthFact =
-  | TransitionFact
-  | EventFact
-  | ViewFact
-  | FaultFact
-  | SubscriberFact
-  | StatusFact
-  | WatchFact;
+type TruthFact = TransitionFact | EventFact | ViewFact | FaultFact | SubscriberFact | StatusFact | WatchFact;
 export type TruthEntry = TruthFact & { readonly n: number; readonly at: Wall; readonly mono: Mono };
 type TruthListener = (entry: TruthEntry) => void;
 

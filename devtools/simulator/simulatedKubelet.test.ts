@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { until } from '../../test/support/waitFor.ts';
 import { PodsStream } from '../../src/agent/observe/pods/podsStream.ts';
 import type { KubeletSight } from '../../src/protocol/observation.ts';
+import { until } from '../../test/support/waitFor.ts';
 import { drop } from './eventFaults.ts';
 import type { PodStatus, StatusFact } from './groundTruth.ts';
 import { SimulatedKubelet, type SimulatedKubeletOptions } from './simulatedKubelet.ts';

@@ -84,7 +84,8 @@ export class SimulatedKubelet {
   /** Starts; at first every call is refused. The pods that exist at its first start it knows already. */
   comeUp(initialisesForMs = 0): void {
     this.#runs += 1;
-    if (this.#runs > 1) noteFault(this.#core.truth, 'kubelet_up', `it initialises for ${initialisesForMs} ms`);
+    if (this.#runs > 1)
+      noteFault(this.#core.truth, 'kubelet_up', `it initialises for ${initialisesForMs} ms`);
     this.#isDown = false;
     this.#isInitialising = initialisesForMs > 0;
     const run = this.#runs;

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { EventType } from '../../src/protocol/record.ts';
-import { account, type PassedEvent, type SoakEvidence, type StatusEvidence, statusAccount } from './account.ts';
+import {
+  account,
+  type PassedEvent,
+  type SoakEvidence,
+  type StatusEvidence,
+  statusAccount,
+} from './account.ts';
 import { transitionOf } from './witness.ts';
 
 const event = (id: string, type: EventType, dropped = false, at = 100_000): PassedEvent => ({
@@ -88,10 +94,7 @@ describe("the account of the kubelet's own status", () => {
     ['in a gap', { gaps: [{ from: 100_500, to: 100_600 }] }],
     ['of a pod that is terminating', { sights: [sight('a', 'STARTED', 101_000, true)] }],
     ['so late that the agent asks for it', { sights: [sight('a', 'STARTED', 111_000)] }],
-    [
-      'by a watch that began after it',
-      { sights: [{ ...sight('a', 'STARTED'), watchedSince: 100_500 }] },
-    ],
+    ['by a watch that began after it', { sights: [{ ...sight('a', 'STARTED'), watchedSince: 100_500 }] }],
   ])('a start that was shown %s may be counted or not', (_, status) => {
     for (const counted of [once, NONE])
       expect(statusAccount(shown({ ...status, counted })).miscounted).toEqual([]);

@@ -33,6 +33,7 @@ interface Evidence {
   readonly events: SoakEvidence;
   readonly status: StatusEvidence;
 }
+
 import { Witness } from './witness.ts';
 
 const CLUSTER = 'soak';
@@ -178,7 +179,12 @@ async function collect(
     const stored = new Set(events.map(keyOf));
     return {
       events: { transitions, passed: [...passed(false), ...passed(true)], stored, findings, gaps },
-      status: { transitions, stored, sights: sightsOf(podsWitness, wallAtZero), ...(await readStatus(client)) },
+      status: {
+        transitions,
+        stored,
+        sights: sightsOf(podsWitness, wallAtZero),
+        ...(await readStatus(client)),
+      },
     };
   } finally {
     await client.end();

@@ -44,7 +44,10 @@ export function readStarts(dir: string): Map<string, Mono> {
     const meta = join(epochs, name, 'meta.json');
     // A running agent may delete the folder of an epoch, or have it only half made.
     if (!existsSync(meta)) continue;
-    const { epoch, startedMono } = JSON.parse(readFileSync(meta, 'utf8')) as { epoch: string; startedMono: number };
+    const { epoch, startedMono } = JSON.parse(readFileSync(meta, 'utf8')) as {
+      epoch: string;
+      startedMono: number;
+    };
     starts.set(epoch, mono(startedMono));
   }
   return starts;

@@ -26,8 +26,8 @@ import { CLUSTER, QUEUES, type World } from './world.ts';
 
 const WAITS_WITHIN_MS = 240_000;
 
-/** A kubelet is late after two seconds, and an agent says so within some more. */
-const UNNOTICED_MS = 8_000;
+/** A kubelet is late after two seconds. Until an agent says so, a list shows the change, the kubelet answers, and the answer settles. */
+const UNNOTICED_MS = 15_000;
 /** A container that runs this long is in lists and in the kubelet's status. */
 const RUNS_MS = 2_500;
 

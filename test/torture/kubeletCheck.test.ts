@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { TruthEntry } from '../../devtools/simulator/groundTruth.ts';
 import type { KubeletContainer } from '../../src/protocol/observation.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import { mono, wall } from '../../src/protocol/units.ts';
-import type { TruthEntry } from '../../devtools/simulator/groundTruth.ts';
 import { checkKubelets } from './kubeletCheck.ts';
 
 const EPOCH = 'a0000000-0000-4000-8000-000000000001';
@@ -109,7 +109,10 @@ describe('a claim that the status was watched', () => {
 
   test.each([
     ['there is no gap', [state(2, 'Watching'), state(60, 'Watching')]],
-    ['the gap begins too late', [state(2, 'Watching'), gap(20.5, null), gap(20.5, 22.1), state(60, 'Watching')]],
+    [
+      'the gap begins too late',
+      [state(2, 'Watching'), gap(20.5, null), gap(20.5, 22.1), state(60, 'Watching')],
+    ],
     ['the gap ends too early', [state(2, 'Watching'), gap(19, null), gap(19, 21), state(60, 'Watching')]],
   ])('the claim is false if %s', (_, records) => {
     expect(check(records, ended).unwatched).toHaveLength(1);

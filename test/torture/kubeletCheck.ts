@@ -144,26 +144,34 @@ function claimsOf(attempts: readonly Attempt[], starts: ReadonlyMap<string, Mono
     const start = starts.get(epoch);
     const node = records[0]?.node;
     if (start === undefined || node === undefined) return [];
-    const inOrder = records.toSorted((a, b) => a.seq - b.seq);
-    const certainUntil = Math.max(...inOrder.map(({ record }) => record.t)) - NOTICED_WITHIN;
-    const claims: Claim[] = [];
-    let from: number | null = null;
-    const end = (to: number) => {
-      const until = Math.min(to, certainUntil);
-      if (from !== null && until > from)
-        claims.push({ node, epoch, from: shift(start, from), to: shift(start, until) });
-      from = null;
-    };
-    for (const { record } of inOrder) {
-      if (record.type === 'node_state' && record.podsApi?.state === 'Watching') from ??= record.t;
-      if (record.type !== 'gap' || record.scope !== 'kubelet_status') continue;
-      if (record.to === null) end(record.from);
-      else from = record.to;
-    }
-    end(Number.POSITIVE_INFINITY);
-    return claims;
+    const inOrder = records.toSorted((a, b) => a.seq - b.seq).map(({ record }) => record);
+    return watchedIn(inOrder).map(([from, to]) => ({
+      ...{ node, epoch },
+      from: shift(start, from),
+      to: shift(start, to),
+    }));
   });
 }
+
+/** The periods of one epoch, in its offsets. */
+function watchedIn(records: readonly Attempt['record'][]): [from: number, to: number][] {
+  const certainUntil = Math.max(...records.map(({ t }) => t)) - NOTICED_WITHIN;
+  const periods: [from: number, to: number][] = [];
+  let from: number | null = null;
+  for (const record of records) {
+    if (isWatching(record)) from ??= record.t;
+    if (record.type !== 'gap' || record.scope !== 'kubelet_status') continue;
+    if (record.to === null && from !== null) periods.push([from, record.from]);
+    from = record.to;
+  }
+  if (from !== null) periods.push([from, certainUntil]);
+  return periods
+    .map(([began, ended]): [number, number] => [began, Math.min(ended, certainUntil)])
+    .filter(([began, ended]) => ended > began);
+}
+
+const isWatching = (record: Attempt['record']): boolean =>
+  record.type === 'node_state' && record.podsApi?.state === 'Watching';
 
 /** From the end of each watch until the next one there was none. */
 function breaksIn({ node, epoch, from, to }: Claim, entries: readonly TruthEntry[]): string[] {
@@ -174,5 +182,8 @@ function breaksIn({ node, epoch, from, to }: Claim, entries: readonly TruthEntry
       const next = watches.find(({ opened }) => opened >= closed)?.opened ?? Number.POSITIVE_INFINITY;
       return next > from;
     })
-    .map(({ closed }) => `${node} ${epoch}: a watch ended ${Math.round((closed - from) / 1000)} ms into the claim`);
+    .map(
+      ({ closed }) =>
+        `${node} ${epoch}: a watch ended ${Math.round((closed - from) / 1000)} ms into the claim`,
+    );
 }

@@ -415,7 +415,7 @@ export class World {
     const runtime = await startSimulatedRuntime({
       socket: join(folder, 'cri.sock'),
       seed: this.options.seed * 100 + i,
-      churn: { pods: 6, meanMs: 2_500, restarts: 1, odds: { lasting: 0.3 }, oddForMs: 6_000 },
+      churn: { pods: 6, meanMs: 2_500, restarts: 1, odds: { lasting: 0.3 }, oddForMs: 8_000 },
       kubelet: { podsApi: this.#podsApi(i), evented: i % 2 === 1, loses: 0.02 },
       keepTruth: true,
     });

@@ -55,7 +55,9 @@ export function findingMarkdown({ finding, evidence }: Finding, withNames: boole
     '',
     '## Check it',
     '',
-    ...(log === undefined ? [] : [`What the ${accusedOf(finding)} logged of it, on its node:`, '', fenced(log), '']),
+    ...(log === undefined
+      ? []
+      : [`What the ${accusedOf(finding)} logged of it, on its node:`, '', fenced(log), '']),
     ...(withNames
       ? [
           'Where the evidence is stored:',
