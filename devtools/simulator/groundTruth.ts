@@ -121,7 +121,7 @@ export interface StatusFact extends PodStatus {
   readonly what: 'status';
 }
 
-export interface WatchFact {
+interface WatchFact {
   readonly what: 'watch';
   readonly watch: number;
   readonly change: 'opened' | 'closed';

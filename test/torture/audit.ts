@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import { type Mono, mono } from '../../src/protocol/units.ts';
-import type { Attempt } from './checker.ts';
+import type { Attempt } from './facts.ts';
 
 /** The records in an audit file. A line truncated by a kill is skipped. */
 export function readAudit(file: string, node: string): Attempt[] {

@@ -15,17 +15,9 @@
  *   premature      acknowledged before it was committed
  *   undrained      batches left in the queues after everything else has settled
  */
-import type { EvidenceRecord } from '../../src/protocol/record.ts';
-import { factsOf } from './facts.ts';
+import { type Attempt, factsOf } from './facts.ts';
 import { checkKubelets, type KubeletEvidence, type KubeletResult } from './kubeletCheck.ts';
 import type { Event } from './schedule.ts';
-
-export interface Attempt {
-  readonly node: string;
-  readonly epoch: string;
-  readonly seq: number;
-  readonly record: EvidenceRecord;
-}
 
 /** A row of the store that holds one record. */
 export interface CheckedRow {

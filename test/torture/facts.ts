@@ -10,6 +10,14 @@
 import { createHash } from 'node:crypto';
 import { type EvidenceRecord, EXIT_REASONS, PLEG_STATES, type RecordOf } from '../../src/protocol/record.ts';
 
+/** A record that an agent was about to put into its spool. */
+export interface Attempt {
+  readonly node: string;
+  readonly epoch: string;
+  readonly seq: number;
+  readonly record: EvidenceRecord;
+}
+
 const ROW_KINDS = ['container_event', 'relist_change', 'relist_minute', 'finding', 'mode_change'] as const;
 export type RowKind = (typeof ROW_KINDS)[number];
 

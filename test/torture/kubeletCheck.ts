@@ -11,7 +11,7 @@
 import type { TruthEntry } from '../../devtools/simulator/groundTruth.ts';
 import type { RecordOf } from '../../src/protocol/record.ts';
 import { type Mono, shift } from '../../src/protocol/units.ts';
-import type { Attempt } from './checker.ts';
+import type { Attempt } from './facts.ts';
 
 /** What happened on a node, in order. */
 export interface KubeletTruth {

@@ -121,22 +121,6 @@ export const MUTANTS: readonly BuildMutant[] = [
     ],
   },
   {
-    name: 'a kubelet is accused of a start that its status shows',
-    seeds: ANY,
-    edits: [
-      edit(
-        'agent/compare/kubeletSights.ts',
-        '      container.show(STARTED, by, at, isTerminating);\n      if (state',
-        '      if (state',
-      ),
-      edit(
-        'agent/compare/kubeletLag.ts',
-        "return stage === STARTED ? null : 'running';",
-        "return 'running';",
-      ),
-    ],
-  },
-  {
     name: 'the starts that are counted as kubelet lag are not stored',
     seeds: ANY,
     edits: [
