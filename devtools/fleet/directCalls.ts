@@ -31,8 +31,9 @@ export class DirectCalls implements ObserverCalls {
 
   constructor(core: RuntimeCore) {
     this.#core = core;
-    core.truth.listen(() => {
-      this.#answers = new Map();
+    core.truth.listen(({ what }) => {
+      // What the kubelet knows changes no list.
+      if (what !== 'status' && what !== 'watch') this.#answers = new Map();
     });
   }
 

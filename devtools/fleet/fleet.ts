@@ -1,7 +1,9 @@
 /*
- * A simulated fleet: many nodes in one process. Its ground truth has one JSON line for each event that was not delivered:
+ * A simulated fleet: many nodes in one process. Its ground truth has one JSON line for each event that was not delivered, and for each container
+ * that a kubelet overlooked:
  *
  *   { node, id, isSandbox, type, at }    `at` in microseconds since the Unix epoch
+ *   { node, id, overlooked: true, at }
  */
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { join } from 'node:path';
@@ -88,6 +90,7 @@ export class SimulatedFleet {
       seed,
       churn: { pods: config.pods, meanMs: config.podLifetime / 1000, restarts: config.restarts },
       faults: config.drop > 0 ? [drop({ seed, probability: config.drop })] : [],
+      overlook: config.overlook,
       metrics: this.#metrics,
       log: this.#log.child({ node }),
       onTruth: (entry) => this.#count(node, entry),
@@ -96,6 +99,8 @@ export class SimulatedFleet {
 
   #count(node: string, entry: TruthEntry): void {
     if (entry.what === 'transition') this.#transitions += 1;
+    if (entry.what === 'fault' && entry.fault === 'kubelet_overlooks')
+      this.#truth?.write(`${JSON.stringify({ node, id: entry.id, overlooked: true, at: entry.at })}\n`);
     if (entry.what !== 'event' || entry.queued) return;
     if (entry.delivered) {
       this.#delivered += 1;

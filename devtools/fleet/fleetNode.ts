@@ -1,6 +1,6 @@
 /*
  * One node of a simulated fleet: a simulated runtime with pod churn, and the agent's own observer, spool and shipper in front of it. Only
- * what costs a process or a socket is left out: gRPC, the reader process, the HTTP server and the kubelet.
+ * what costs a process or a socket is left out: gRPC, the reader process, the HTTP server and the kubelet's metrics.
  */
 
 import type { AgentConfig } from '../../src/agent/config.ts';
@@ -12,15 +12,19 @@ import { openSpool } from '../../src/agent/spool/openSpool.ts';
 import type { Spool } from '../../src/agent/spool/spool.ts';
 import type { Logger } from '../../src/platform/log.ts';
 import { VERSION } from '../../src/platform/version.ts';
-import { millis } from '../../src/protocol/units.ts';
 import { type ChurnOptions, runChurn, startPods } from '../simulator/churn.ts';
 import { machineClock } from '../simulator/clock.ts';
 import type { EventFault } from '../simulator/eventFaults.ts';
 import type { TruthEntry } from '../simulator/groundTruth.ts';
+import { randomFor } from '../simulator/random.ts';
 import { RuntimeCore } from '../simulator/runtimeCore.ts';
+import { SimulatedKubelet } from '../simulator/simulatedKubelet.ts';
 import { DirectCalls, directReaderOf } from './directCalls.ts';
+import { DirectPods } from './directPods.ts';
 
 const HAND_OVER_MS = 3_000;
+/** How long the kubelet overlooks a container. */
+const OVERLOOKED_MS = 60_000;
 const NO_PRESSURE = { cpuSome: 0, ioSome: 0, ioFull: 0, memorySome: 0, memoryFull: 0 };
 
 /** The settings of an agent that has neither a socket, a kubelet nor an HTTP server. */
@@ -31,7 +35,7 @@ type FleetNodeConfig = Omit<
   | 'spoolFallback'
   | 'httpAddress'
   | 'logLevel'
-  | Extract<keyof AgentConfig, `kubelet${string}` | 'podsApi' | 'hostIp'>
+  | Exclude<Extract<keyof AgentConfig, `kubelet${string}` | 'podsApi' | 'hostIp'>, 'kubeletLateAfter'>
 >;
 
 export interface FleetNodeOptions {
@@ -39,6 +43,8 @@ export interface FleetNodeOptions {
   readonly seed: number;
   readonly churn: Omit<ChurnOptions, 'seed' | 'areStarted'>;
   readonly faults: readonly EventFault[];
+  /** The probability that the kubelet overlooks a container for a while. */
+  readonly overlook: number;
   /** Shared by all nodes of a process: nobody asks for the metrics of one. */
   readonly metrics: AgentMetrics;
   readonly log: Logger;
@@ -75,7 +81,7 @@ export class FleetNode {
   }
 
   private constructor(options: FleetNodeOptions, spool: Spool) {
-    const { config, seed, churn, faults, metrics, log, onTruth } = options;
+    const { config, seed, churn, faults, overlook, metrics, log, onTruth } = options;
     this.#spool = spool;
     const core = new RuntimeCore({
       seed,
@@ -89,17 +95,19 @@ export class FleetNode {
     startPods(core.pods, { ...churn, seed });
     core.truth.listen(onTruth);
     core.comeUp();
+    const kubelet = new SimulatedKubelet(core, (ms, run) => this.#later(ms, run));
+    kubelet.comeUp();
+    core.truth.listen((entry) => {
+      if (entry.what !== 'transition' || entry.isSandbox || entry.transition !== 'created') return;
+      if (!randomFor(seed, 'overlook', entry.id).chance(overlook)) return;
+      kubelet.overlook(entry.id);
+      this.#later(OVERLOOKED_MS, () => kubelet.notice(entry.id));
+    });
     const { cluster, node } = config;
     this.#shipper = new Shipper({ redis: config, cluster, node, spool, intervals: config, log });
     const { runtimeName: name, runtimeVersion: version } = core.profile;
     this.#observer = new Observer({
-      config: {
-        ...config,
-        criEndpoint: '',
-        subscribe: 'auto',
-        podsApi: null,
-        kubeletLateAfter: millis(10_000),
-      },
+      config: { ...config, criEndpoint: '', subscribe: 'auto', podsApi: '' },
       client: new DirectCalls(core),
       runtime: { name, version },
       agentVersion: VERSION,
@@ -109,6 +117,7 @@ export class FleetNode {
       kubelet: null,
       paceStore: NO_PACE_STORE,
       startReader: directReaderOf(core),
+      startPodsWatch: (watch) => new DirectPods(kubelet, watch),
       // That of this machine is not its own.
       readPressure: () => NO_PRESSURE,
     });

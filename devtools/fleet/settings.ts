@@ -24,7 +24,6 @@ const {
   kubeletIdentity: _kubeletIdentity,
   kubeletCaFile: _kubeletCaFile,
   kubeletServerName: _kubeletServerName,
-  kubeletLateAfter: _kubeletLateAfter,
   podsApi: _podsApi,
   hostIp: _hostIp,
   spoolFallback: _spoolFallback,
@@ -53,7 +52,17 @@ export const SIMULATE_FLEET_SETTINGS = {
   podLifetime: withDefault('duration', '1h', 'mean lifetime of a pod', duration(500, 1_000 * HOUR_MS)),
   restarts: withDefault('number', '0', 'container restarts in one pod, on average', decimal(0, 10)),
   drop: withDefault('probability', '0', 'drop each event with this probability', probability),
-  truth: optional('file', 'file for the events that were not delivered', string),
+  overlook: withDefault(
+    'probability',
+    '0',
+    'the kubelet notices a container a minute late, with this probability',
+    probability,
+  ),
+  truth: optional(
+    'file',
+    'file for the events that were not delivered and the containers that were overlooked',
+    string,
+  ),
 };
 
 export type SimulateFleetConfig = ConfigOf<typeof SIMULATE_FLEET_SETTINGS>;

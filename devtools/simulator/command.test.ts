@@ -55,6 +55,8 @@ test.each([
   ['--break-stream 30s:OK', { breakStreamAfterMs: 30_000, breakStreamWith: 0 }],
   ['--crash 0.2', { crashProbability: 0.2 }],
   ['--freeze', { freeze: true }],
+  ['--pods-api /tmp/b.sock', { kubelet: { podsApi: '/tmp/b.sock', evented: false, loses: 0 } }],
+  ['--pods-api /tmp/b.sock --evented-pleg --lose-status 0.1', { kubelet: { evented: true, loses: 0.1 } }],
   ['--neighbour-freeze 1m:40s', { neighbourFreezes: { everyMs: 60_000, forMs: 40_000 } }],
   ['--starting 2s', { startingMs: 2000 }],
   ['--wall-step 10s:-1h', { wallSteps: [{ afterMs: 10_000, byMs: -3_600_000 }] }],

@@ -142,6 +142,9 @@ export const SIMULATE_RUNTIME_SETTINGS = {
     pair(milliseconds, milliseconds),
   ),
   freeze: toggle('let a subscriber that does not read freeze containerd 2, instead of cutting it off'),
+  podsApi: optional('path', 'the unix socket of the PodsAPI of a simulated kubelet', string),
+  eventedPleg: toggle('let this kubelet notice changes by events, instead of once a second'),
+  loseStatus: chance('keep each change of its status from its watchers, with this probability'),
   wallStep: optional('after:by', 'step the runtime’s wall clock, such as 10s:-1h', wallStep),
 };
 
@@ -177,6 +180,10 @@ export function runtimeOptions(config: SimulateRuntimeConfig): SimulatedRuntimeO
       neighbourFreeze === undefined ? undefined : { everyMs: neighbourFreeze[0], forMs: neighbourFreeze[1] },
     restarts: restartsOf(config),
     wallSteps: step === undefined ? [] : [step],
+    kubelet:
+      config.podsApi === undefined
+        ? undefined
+        : { podsApi: config.podsApi, evented: config.eventedPleg, loses: config.loseStatus },
     truthFile: config.truth,
     keepTruth: false,
   };

@@ -5,7 +5,7 @@
  *   n      the number of the entry, from 1
  *   at     wall clock of the machine, microseconds since the Unix epoch; not affected by steps of the runtime's clock
  *   mono   monotonic clock of the machine (process.hrtime), microseconds
- *   what   transition | event | view | fault | subscriber
+ *   what   transition | event | view | fault | subscriber | status | watch
  *
  * transition   a container or sandbox changed its state; the lists show it from now on, unless a view says otherwise
  *              { id, sandbox, isSandbox, pod: {uid, namespace, name}, container, attempt,
@@ -26,11 +26,17 @@
  *                shown: created | running | exited | unknown | absent, or null: the true one again }
  * fault        { fault (the name of the fault; the simulator's documentation lists them), event, id, type, detail }
  * subscriber   { subscriber, change: opened | closed, cause, undelivered (sent to it, but not written yet) }
+ * status       the simulated kubelet's own status of a pod from now on, which its PodsAPI shows
+ *              { pod, isTerminating, ended (it has terminated the pod, and knows it no more),
+ *                containers: [{ name, id, state: waiting | running | terminated, lastId: the id that ended before it }] }
+ * watch        a watch of the kubelet's PodsAPI { watch (its number), change: opened | closed,
+ *              cause: of an end by the kubelet its status; `cancelled` where the client has left }
  *
  * `container` is empty for a sandbox, whose `sandbox` is its own id.
  */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
+import type { KubeletContainer } from '../../src/protocol/observation.ts';
 import type { EventType } from '../../src/protocol/record.ts';
 import type { Mono, Wall } from '../../src/protocol/units.ts';
 import type { Clock } from './clock.ts';
@@ -99,7 +105,30 @@ interface SubscriberFact {
   readonly undelivered: number;
 }
 
-type TruthFact = TransitionFact | EventFact | ViewFact | FaultFact | SubscriberFact;
+export interface PodContainerStatus extends KubeletContainer {
+  /** The id of the container before it, which has ended; null where there is none. */
+  readonly lastId: string | null;
+}
+
+export interface PodStatus {
+  readonly pod: PodName;
+  readonly isTerminating: boolean;
+  readonly ended: boolean;
+  readonly containers: readonly PodContainerStatus[];
+}
+
+export interface StatusFact extends PodStatus {
+  readonly what: 'status';
+}
+
+interface WatchFact {
+  readonly what: 'watch';
+  readonly watch: number;
+  readonly change: 'opened' | 'closed';
+  readonly cause: string;
+}
+
+type TruthFact = TransitionFact | EventFact | ViewFact | FaultFact | SubscriberFact | StatusFact | WatchFact;
 export type TruthEntry = TruthFact & { readonly n: number; readonly at: Wall; readonly mono: Mono };
 type TruthListener = (entry: TruthEntry) => void;
 

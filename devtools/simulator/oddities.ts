@@ -194,6 +194,10 @@ const ODDITIES = {
     script.exit(id).play(0, { do: 'spurious', id, type: 'DELETED' });
     script.wait(script.holdMs).remove(id).removePod();
   },
+  lasting: (script) => {
+    const id = running(script);
+    script.exit(id).wait(script.holdMs).remove(id).removePod();
+  },
 } as const satisfies Record<string, (script: Script) => void>;
 
 export type Oddity = keyof typeof ODDITIES;

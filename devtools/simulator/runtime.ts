@@ -9,6 +9,7 @@ import { MAX_MESSAGE_BYTES } from './criClient.ts';
 import { serve } from './criService.ts';
 import type { EventFault, SimulatedEvent } from './eventFaults.ts';
 import { type GroundTruthLog, type ShownItemState, writeGroundTruth } from './groundTruth.ts';
+import { KubeletServer } from './kubeletServer.ts';
 import { listenOn, type SocketListener } from './listener.ts';
 import type { ListFault } from './listFaults.ts';
 import { needsRuntime, type PodAction } from './podActions.ts';
@@ -17,6 +18,7 @@ import type { SimulatedPods } from './pods.ts';
 import type { Profile, ProfileName } from './profiles.ts';
 import { type RestartPlan, runRestarts } from './restarts.ts';
 import { RuntimeCore, type RuntimeOptions } from './runtimeCore.ts';
+import { SimulatedKubelet, type SimulatedKubeletOptions } from './simulatedKubelet.ts';
 import { type EventStreamCall, Subscriber } from './subscriber.ts';
 
 export interface SimulatedRuntimeOptions extends RuntimeOptions {
@@ -28,6 +30,8 @@ export interface SimulatedRuntimeOptions extends RuntimeOptions {
   readonly restarts?: RestartPlan | undefined;
   /** Steps of the runtime's wall clock, so long after the start. */
   readonly wallSteps?: readonly { readonly afterMs: number; readonly byMs: number }[];
+  /** A simulated kubelet with a PodsAPI on the socket `podsApi`. Default: none. */
+  readonly kubelet?: (SimulatedKubeletOptions & { readonly podsApi: string }) | undefined;
   /** The file of the ground truth. */
   readonly truthFile?: string | undefined;
   /** Whether to keep the ground truth in memory. Default: when there is no churn. */
@@ -46,6 +50,7 @@ export async function startSimulatedRuntime(options: SimulatedRuntimeOptions): P
   const runtime = new SimulatedRuntime(options);
   try {
     await runtime.comeUp();
+    await runtime.kubelet?.comeUp();
   } catch (error) {
     await runtime.stop();
     throw error;
@@ -56,6 +61,7 @@ export async function startSimulatedRuntime(options: SimulatedRuntimeOptions): P
 export class SimulatedRuntime {
   readonly socket: string;
   readonly core: RuntimeCore;
+  readonly kubelet: KubeletServer | null;
   readonly #options: SimulatedRuntimeOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #stopping = new AbortController();
@@ -79,6 +85,14 @@ export class SimulatedRuntime {
       keepTruth,
       onCrash: () => this.#restartAfterCrash(),
     });
+    const { kubelet } = options;
+    this.kubelet =
+      kubelet === undefined
+        ? null
+        : new KubeletServer(
+            kubelet.podsApi,
+            new SimulatedKubelet(this.core, (ms, run) => this.#later(ms, run), kubelet),
+          );
     this.#closeTruth =
       options.truthFile === undefined ? () => {} : writeGroundTruth(this.truth, options.truthFile);
   }
@@ -202,6 +216,7 @@ export class SimulatedRuntime {
     for (const timer of this.#timers) clearTimeout(timer);
     await this.#running;
     await this.#turn;
+    await this.kubelet?.stop();
     await this.#listener?.close();
     this.#listener = null;
     this.#closeTruth();

@@ -1,6 +1,7 @@
 /*
  * `make soak`: a real node for hours, with pods that come and go, restarts of every part, and events dropped at a known rate. An
- * independent witness at containerd says what happened; the account holds the database against it.
+ * independent witness at containerd says what happened, and another one at the kubelet what its own status showed; the account holds the
+ * database against them.
  *
  *   --hours N        how long; 2 by default
  *   --drop SHARE     the share of events that the agent never gets; 0.02 by default
@@ -8,7 +9,7 @@
  *   --restart MIN    minutes from one restart to the next; 7 by default
  *   --seed N         which events are dropped and which part restarts; random by default
  *
- * Prints the figures so far every ten minutes. Exit code 0: nothing false, overlooked or lost. 1: otherwise. 2: wrong usage.
+ * Prints the figures so far every ten minutes. Exit code 0: nothing false, overlooked, lost or miscounted. 1: otherwise. 2: wrong usage.
  */
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -16,7 +17,7 @@ import { parseArgs } from 'node:util';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { podsOf } from '../../src/kube/object.ts';
 import { messageOf } from '../../src/platform/errors.ts';
-import { account, type SoakAccount } from './account.ts';
+import { account, type SoakAccount, type StatusAccount, statusAccount } from './account.ts';
 import { NODE, type SoakWorld, startWorld } from './world.ts';
 
 const { values } = parseArgs({
@@ -64,9 +65,10 @@ try {
   end.abort();
   await Promise.all(busy);
   await delay(SETTLE_MS);
-  const result = account(await world.evidence());
+  const result = accountOf(await world.evidence());
   print(result);
-  const wrong = [...result.falseMisses, ...result.overlooked, ...result.lost];
+  const { falseMisses, overlooked, lost, falselyLate, miscounted } = result;
+  const wrong = [...falseMisses, ...overlooked, ...lost, ...falselyLate, ...miscounted];
   for (const key of wrong) console.log(`  to be explained: ${key}`);
   process.exitCode = wrong.length > 0 ? 1 : 0;
 } finally {
@@ -148,12 +150,20 @@ async function reportNowAndThen(running: SoakWorld): Promise<void> {
   for (;;) {
     await wait(REPORT_MS);
     if (end.signal.aborted) return;
-    print(account(await running.evidence()));
+    print(accountOf(await running.evidence()));
   }
 }
 
+function accountOf({
+  events,
+  status,
+}: Awaited<ReturnType<SoakWorld['evidence']>>): SoakAccount & StatusAccount {
+  return { ...account(events), ...statusAccount(status) };
+}
+
 /** Not yet judged drops count as overlooked until the last line. */
-function print({ overlooked, falseMisses, neverAnnounced, lost, ...counts }: SoakAccount): void {
+function print(result: SoakAccount & StatusAccount): void {
+  const { overlooked, falseMisses, neverAnnounced, lost, falselyLate, miscounted, ...counts } = result;
   const figures = {
     hours: ((performance.now() - began) / 3_600_000).toFixed(2),
     ...counts,
@@ -161,6 +171,8 @@ function print({ overlooked, falseMisses, neverAnnounced, lost, ...counts }: Soa
     false: falseMisses.length,
     'never announced': neverAnnounced.length,
     lost: lost.length,
+    'falsely late': falselyLate.length,
+    miscounted: miscounted.length,
     restarts: restarts.length,
     'failed pods': failures.length,
   };

@@ -1,5 +1,5 @@
 /*
- * One real node for a soak: containerd 2.1 with a kubelet and its pods, an agent behind a proxy that drops events, and the controller
+ * One real node for a soak: containerd 2.1 with a kubelet 1.37 and its pods, an agent behind a proxy that drops events, and the controller
  * with Redis, Postgres and an API server. Times are the product's defaults.
  */
 import { createHash } from 'node:crypto';
@@ -25,7 +25,15 @@ import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts'
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { monoNow } from '../../src/platform/clock.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
-import { keyOf, type SoakEvidence } from './account.ts';
+import { PodsWitness, type Sighting } from '../support/podsWitness.ts';
+import { keyOf, type Sight, type SoakEvidence, type StatusEvidence } from './account.ts';
+
+/** What is known, of the events and of the kubelet's own status. */
+interface Evidence {
+  readonly events: SoakEvidence;
+  readonly status: StatusEvidence;
+}
+
 import { Witness } from './witness.ts';
 
 const CLUSTER = 'soak';
@@ -39,7 +47,7 @@ export interface SoakWorld {
   readonly witness: Witness;
   readonly kube: KubeClient;
   /** What is known so far. */
-  evidence(): Promise<SoakEvidence>;
+  evidence(): Promise<Evidence>;
   stop(): Promise<void>;
 }
 
@@ -76,7 +84,11 @@ export async function startWorld({ seed, drop }: { seed: number; drop: number })
     );
     // No controller creates one here, and no pod is admitted without it.
     await kubectl('create', 'serviceaccount', 'default');
-    const kubelet = keep(await startKubelet({ node: NODE, api, containerd, eventedPleg: true }));
+    const kubelet = keep(
+      await startKubelet({ node: NODE, api, containerd, eventedPleg: true, minor: '1.37' }),
+    );
+    const podsWitness = new PodsWitness(kubelet.podsApi);
+    stops.push(() => podsWitness.close());
     const controller = keep(
       await startPlegwatch({
         cli: BUILT_CLI,
@@ -103,6 +115,7 @@ export async function startWorld({ seed, drop }: { seed: number; drop: number })
           kubeletTokenFile: await agentToken(kubectl, place.dir),
           kubeletCaFile: kubelet.caFile,
           kubeletServerName: kubelet.serverName,
+          podsApi: kubelet.podsApi,
         },
       }),
     );
@@ -110,7 +123,7 @@ export async function startWorld({ seed, drop }: { seed: number; drop: number })
     stops.push(() => kube.close());
     return {
       ...{ containerd, kubelet, agent, controller, witness, kube, stop },
-      evidence: () => collect(witness, proxy, postgres),
+      evidence: () => collect(witness, podsWitness, proxy, postgres),
     };
   } catch (error) {
     await stop();
@@ -131,7 +144,12 @@ async function agentToken(kubectl: (...args: string[]) => Promise<string>, dir: 
   return file;
 }
 
-async function collect(witness: Witness, proxy: CriProxy, { url }: LocalPostgres): Promise<SoakEvidence> {
+async function collect(
+  witness: Witness,
+  podsWitness: PodsWitness,
+  proxy: CriProxy,
+  { url }: LocalPostgres,
+): Promise<Evidence> {
   const wallAtZero = Date.now() - monoNow() / 1_000;
   const passed = (dropped: boolean) =>
     (dropped ? proxy.dropped : proxy.delivered).map(({ event, mono }) => ({
@@ -157,14 +175,49 @@ async function collect(witness: Witness, proxy: CriProxy, { url }: LocalPostgres
          FROM plegwatch.gaps WHERE node = $1 AND scope IN ('stream', 'agent')`,
       [NODE],
     );
+    const { transitions } = witness;
+    const stored = new Set(events.map(keyOf));
     return {
-      transitions: witness.transitions,
-      passed: [...passed(false), ...passed(true)],
-      stored: new Set(events.map(keyOf)),
-      findings,
-      gaps,
+      events: { transitions, passed: [...passed(false), ...passed(true)], stored, findings, gaps },
+      status: {
+        transitions,
+        stored,
+        sights: sightsOf(podsWitness, wallAtZero),
+        ...(await readStatus(client)),
+      },
     };
   } finally {
     await client.end();
   }
+}
+
+function sightsOf({ started, stopped }: PodsWitness, wallAtZero: number): Sight[] {
+  const of = (type: 'STARTED' | 'STOPPED', seen: ReadonlyMap<string, Sighting>) =>
+    [...seen].map(([id, { at, watchedSince, isTerminating }]) => ({
+      ...{ id, type, isTerminating },
+      at: wallAtZero + at / 1_000,
+      watchedSince: wallAtZero + watchedSince / 1_000,
+    }));
+  return [...of('STARTED', started), ...of('STOPPED', stopped)];
+}
+
+/** What the database says of the kubelet's own status. */
+async function readStatus(client: Client): Promise<Pick<StatusEvidence, 'counted' | 'late' | 'gaps'>> {
+  const { rows: counts } = await client.query<{ type: 'STARTED' | 'STOPPED'; counted: number }>(
+    `SELECT event_type AS type, sum(transitions)::int4 AS counted FROM plegwatch.kubelet_lag_minutes WHERE node = $1 GROUP BY 1`,
+    [NODE],
+  );
+  const { rows: late } = await client.query<StatusEvidence['late'][number]>(
+    `SELECT container_id AS id, event_type AS type,
+            (extract(epoch FROM window_to) * 1000 + lateness_ms)::float8 AS asked
+       FROM plegwatch.findings WHERE node = $1 AND kind = 'kubelet_late'`,
+    [NODE],
+  );
+  const { rows: gaps } = await client.query<StatusEvidence['gaps'][number]>(
+    `SELECT (extract(epoch FROM from_at) * 1000)::float8 AS "from", (extract(epoch FROM to_at) * 1000)::float8 AS "to"
+       FROM plegwatch.gaps WHERE node = $1 AND scope IN ('stream', 'kubelet_status', 'agent')`,
+    [NODE],
+  );
+  const countedOf = (type: string) => counts.find((each) => each.type === type)?.counted ?? 0;
+  return { counted: { STARTED: countedOf('STARTED'), STOPPED: countedOf('STOPPED') }, late, gaps };
 }

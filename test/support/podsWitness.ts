@@ -3,6 +3,8 @@
  */
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { Client, credentials } from '@grpc/grpc-js';
+import { monoNow } from '../../src/platform/clock.ts';
+import type { Mono } from '../../src/protocol/units.ts';
 
 type Fields = ReadonlyMap<number, readonly Uint8Array[]>;
 
@@ -25,40 +27,70 @@ const inside = (message: Uint8Array | undefined, ...path: readonly number[]): Ui
 const text = (bytes: Uint8Array | undefined): string => Buffer.from(bytes ?? []).toString();
 const idOf = (bytes: Uint8Array | undefined): string => text(bytes).replace(/^.*:\/\//, '');
 
-export class PodsWitness {
-  /** The ids that were shown as started and as stopped, in the order in which that was first seen. */
-  readonly started = new Set<string>();
-  readonly stopped = new Set<string>();
-  readonly #client: Client;
+const RETRY_MS = 200;
 
-  /** Watches until it is closed, or the kubelet ends. */
+/** When a message first showed something, on the monotonic clock. */
+export interface Sighting {
+  readonly at: Mono;
+  /** Since when the watch that brought it was open. */
+  readonly watchedSince: Mono;
+  /** The pod had a deletionTimestamp, then or before. */
+  readonly isTerminating: boolean;
+}
+
+export class PodsWitness {
+  /** By id: when it was first shown as started and as stopped. */
+  readonly started = new Map<string, Sighting>();
+  readonly stopped = new Map<string, Sighting>();
+  readonly #client: Client;
+  /** UIDs of pods that are or were terminating. */
+  readonly #terminating = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  /** Watches until it is closed, and again after the kubelet ended. */
   constructor(socket: string) {
     this.#client = new Client(`unix:${socket}`, credentials.createInsecure());
+    this.#watch();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#client.close();
+  }
+
+  #watch(): void {
     const same = (bytes: Buffer) => bytes;
+    const watchedSince = monoNow();
     const stream = this.#client.makeServerStreamRequest(
       '/v1alpha1.Pods/WatchPods',
       same,
       same,
       Buffer.alloc(0),
     );
-    stream.on('data', (event: Buffer) => this.#see(inside(event, 2)));
-    stream.on('error', () => undefined);
+    stream.on('data', (event: Buffer) => this.#see(inside(event, 2), watchedSince));
+    stream.on('error', () => {
+      if (!this.#isClosed) this.#timer = setTimeout(() => this.#watch(), RETRY_MS);
+    });
   }
 
-  close(): void {
-    this.#client.close();
-  }
-
-  #see(pod: Uint8Array | undefined): void {
+  #see(pod: Uint8Array | undefined, watchedSince: Mono): void {
+    const uid = text(inside(pod, 1, 5));
+    if (inside(pod, 1, 9) !== undefined) this.#terminating.add(uid);
+    const sighting = { at: monoNow(), watchedSince, isTerminating: this.#terminating.has(uid) };
+    const see = (seen: Map<string, Sighting>, id: string) => {
+      if (!seen.has(id)) seen.set(id, sighting);
+    };
     const statuses = fieldsOf(inside(pod, 3) ?? new Uint8Array()).get(8) ?? [];
     for (const each of statuses) {
       const id = idOf(inside(each, 8));
       const ended = [inside(each, 2, 3), inside(each, 3, 3)].filter((state) => state !== undefined);
-      if (inside(each, 2, 2) !== undefined) this.started.add(id);
+      if (inside(each, 2, 2) !== undefined) see(this.started, id);
       for (const state of ended) {
         const of = idOf(inside(state, 7));
-        this.started.add(of);
-        this.stopped.add(of);
+        see(this.started, of);
+        see(this.stopped, of);
       }
     }
   }

@@ -45,6 +45,8 @@ export const smallFleet = (nodes: number): FleetSize => ({
     'start-within': '1s',
     'pod-lifetime': '8s',
     drop: '0.05',
+    overlook: '0.1',
+    'kubelet-late-after': '2s',
     'relist-period': '1s',
     'overdue-after': '3s',
     'missed-after': '6s',
@@ -64,12 +66,16 @@ export const largeFleet = (nodes: number, startsASecond: number): FleetSize => (
     'start-within': `${Math.ceil((60 * nodes) / NODES_STARTED_A_MINUTE)}s`,
     'pod-lifetime': `${Math.round((nodes * LARGE_PODS) / startsASecond)}s`,
     drop: '0.001',
+    overlook: '0.001',
     'relist-period': '30s',
     // One process stands for 500 machines: that it is held up for seconds is a stall of none of them.
     'overdue-after': '60s',
     'missed-after': '2m',
   },
 });
+
+/** A line of the ground truth. */
+type FleetTruth = DroppedEvent | { readonly node: string; readonly id: string; readonly overlooked: true };
 
 interface DroppedEvent {
   readonly node: string;
@@ -130,6 +136,10 @@ export class FleetProcesses {
 
   /** What was dropped, as far as it is written to the files. */
   drops(): DroppedEvent[] {
+    return this.#truth().flatMap((line) => ('type' in line ? [line] : []));
+  }
+
+  #truth(): FleetTruth[] {
     const files = this.#processes.map(({ truth }) => truth).filter((file) => existsSync(file));
     return files
       .flatMap((file) => readFileSync(file, 'utf8').split('\n').slice(0, -1))
@@ -183,10 +193,31 @@ export class FleetProcesses {
     const decided = new Set(found.map(({ key }) => key));
     const isDeclared = await this.#declared();
     expect(drops.filter((drop) => !decided.has(keyOf(drop)) && !isDeclared(drop))).toEqual([]);
+    await this.#expectStatus();
     // What is on its way is waited for: a batch may end between the end of a session and the gap after it.
     await passes(async () => {
       const gaps = await this.#system.sql('SELECT * FROM plegwatch.undeclared_gaps() WHERE node ~ $1', NODES);
       expect(gaps).toEqual([]);
+    });
+  }
+
+  /** Fails unless kubelet lag is stored, and no kubelet accused of a container that it did not overlook. */
+  async #expectStatus(): Promise<void> {
+    const keyOfContainer = ({ node, id }: { readonly node: string; readonly id: string }) => `${node} ${id}`;
+    const overlooked = new Set(
+      this.#truth().flatMap((line) => ('overlooked' in line ? [keyOfContainer(line)] : [])),
+    );
+    const late = await this.#system.sql<{ node: string; id: string }>(
+      `SELECT node, container_id AS id FROM plegwatch.findings WHERE node ~ $1 AND kind = 'kubelet_late'`,
+      NODES,
+    );
+    expect(late.filter((each) => !overlooked.has(keyOfContainer(each)))).toEqual([]);
+    await passes(async () => {
+      const [lag] = await this.#system.sql<{ n: number }>(
+        'SELECT count(*)::int4 AS n FROM plegwatch.kubelet_lag_minutes WHERE node ~ $1',
+        NODES,
+      );
+      expect(lag?.n).toBeGreaterThan(0);
     });
   }
 

@@ -6,7 +6,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
-import type { Attempt } from './checker.ts';
+import { type Mono, mono } from '../../src/protocol/units.ts';
+import type { Attempt } from './facts.ts';
 
 /** The records in an audit file. A line truncated by a kill is skipped. */
 export function readAudit(file: string, node: string): Attempt[] {
@@ -33,6 +34,23 @@ export function readSpool(dir: string): Map<string, number> {
     );
   }
   return reached;
+}
+
+/** When each epoch in a spool folder began, on the monotonic clock of this machine. */
+export function readStarts(dir: string): Map<string, Mono> {
+  const starts = new Map<string, Mono>();
+  const epochs = join(dir, 'epochs');
+  for (const name of existsSync(epochs) ? readdirSync(epochs) : []) {
+    const meta = join(epochs, name, 'meta.json');
+    // A running agent may delete the folder of an epoch, or have it only half made.
+    if (!existsSync(meta)) continue;
+    const { epoch, startedMono } = JSON.parse(readFileSync(meta, 'utf8')) as {
+      epoch: string;
+      startedMono: number;
+    };
+    starts.set(epoch, mono(startedMono));
+  }
+  return starts;
 }
 
 const wholeLines = (text: string): string[] => text.split('\n').slice(0, -1);

@@ -1,13 +1,7 @@
 import { expect, test } from 'vitest';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
-import {
-  type Attempt,
-  type CheckedRow,
-  type CheckedStore,
-  checkRecords,
-  type TortureEvidence,
-} from './checker.ts';
-import { factsOf } from './facts.ts';
+import { type CheckedRow, type CheckedStore, checkRecords, type TortureEvidence } from './checker.ts';
+import { type Attempt, factsOf } from './facts.ts';
 
 const EPOCH = 'a0000000-0000-4000-8000-000000000001';
 const NODE = 'node-0';
@@ -75,6 +69,8 @@ const evidence = (more: Partial<TortureEvidence>): TortureEvidence => ({
   different: [],
   undrained: 0,
   forgetful: new Set(),
+  kubelets: [],
+  starts: new Map(),
   ...more,
 });
 

@@ -11,19 +11,13 @@
  *   miscounted     hours that are not the sum of their minutes
  *   undetermined   attempted, and the agent died before it was in the spool: a bounded tail of an ended epoch
  *   different      what `plegwatch audit` says about the store
+ *   accused, unwatched   see kubeletCheck.ts
  *   premature      acknowledged before it was committed
  *   undrained      batches left in the queues after everything else has settled
  */
-import type { EvidenceRecord } from '../../src/protocol/record.ts';
-import { factsOf } from './facts.ts';
+import { type Attempt, factsOf } from './facts.ts';
+import { checkKubelets, type KubeletEvidence, type KubeletResult } from './kubeletCheck.ts';
 import type { Event } from './schedule.ts';
-
-export interface Attempt {
-  readonly node: string;
-  readonly epoch: string;
-  readonly seq: number;
-  readonly record: EvidenceRecord;
-}
 
 /** A row of the store that holds one record. */
 export interface CheckedRow {
@@ -111,7 +105,7 @@ export interface Premature {
   readonly committed: number;
 }
 
-export interface TortureEvidence {
+export interface TortureEvidence extends KubeletEvidence {
   readonly attempts: readonly Attempt[];
   /** The highest seq in the spool of each epoch whose agent has died; the others are alive. */
   readonly ended: ReadonlyMap<string, number>;
@@ -129,7 +123,7 @@ export interface TortureEvidence {
   readonly forgetful: ReadonlySet<string>;
 }
 
-export interface CheckResult {
+export interface CheckResult extends KubeletResult {
   readonly attempted: number;
   readonly stored: number;
   readonly lost: readonly string[];
@@ -188,6 +182,7 @@ export function checkRecords(evidence: TortureEvidence): CheckResult {
     different: evidence.different,
     premature: evidence.premature.map(describePremature),
     undrained: evidence.undrained,
+    ...checkKubelets(attempts, evidence),
   };
   return { ...result, problems: problemsOf(result, undetermined, evidence) };
 }
@@ -289,6 +284,8 @@ export const PROBLEM_CLASSES = [
   'miscounted',
   'different',
   'premature',
+  'accused',
+  'unwatched',
 ] as const;
 
 const describeGap = ({ node, epoch, cause, from, to }: SeqGap): string =>

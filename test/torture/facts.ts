@@ -10,6 +10,14 @@
 import { createHash } from 'node:crypto';
 import { type EvidenceRecord, EXIT_REASONS, PLEG_STATES, type RecordOf } from '../../src/protocol/record.ts';
 
+/** A record that an agent was about to put into its spool. */
+export interface Attempt {
+  readonly node: string;
+  readonly epoch: string;
+  readonly seq: number;
+  readonly record: EvidenceRecord;
+}
+
 const ROW_KINDS = ['container_event', 'relist_change', 'relist_minute', 'finding', 'mode_change'] as const;
 export type RowKind = (typeof ROW_KINDS)[number];
 
@@ -40,7 +48,7 @@ export function factsOf(record: EvidenceRecord): string | null {
     case 'relist_minute': {
       const { t, span, relists, errors, max, sandboxes, containers } = record;
       const { exitedSandboxes, exitedContainers, sandboxListBytes, containerListBytes } = record;
-      const { expected, matched, unobservable, covered, wall, lists } = record;
+      const { expected, matched, unobservable, covered, wall, lists, kubeletLag } = record;
       const counts = record.hist.slice(0, record.hist.findLastIndex((n) => n > 0) + 1);
       const hist = counts.map((n) => Math.min(n, INT2_MAX));
       const figures = [relists, errors, max, sandboxes, containers];
@@ -57,6 +65,8 @@ export function factsOf(record: EvidenceRecord): string | null {
         ...hist,
         wall,
         ...lists,
+        (kubeletLag?.starts ?? []).join(' '),
+        (kubeletLag?.stops ?? []).join(' '),
       ]);
     }
     case 'finding': {

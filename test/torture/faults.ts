@@ -6,6 +6,7 @@
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { status } from '@grpc/grpc-js';
 import { Queue } from 'bullmq';
 import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import {
@@ -24,6 +25,11 @@ import type { Event, Fault, Part, RouteName } from './schedule.ts';
 import { CLUSTER, QUEUES, type World } from './world.ts';
 
 const WAITS_WITHIN_MS = 240_000;
+
+/** A kubelet is late after two seconds. Until an agent says so, a list shows the change, the kubelet answers, and the answer settles. */
+const UNNOTICED_MS = 15_000;
+/** A container that runs this long is in lists and in the kubelet's status. */
+const RUNS_MS = 2_500;
 
 /** An agent deletes files of its spool once a second, not always. */
 const MAX_READS = 200;
@@ -67,6 +73,11 @@ function turnOf(fault: Fault): string {
       return `clone ${fault.node}`;
     case 'clock':
       return `clock ${fault.node}`;
+    case 'held kubelet':
+    case 'overlooked container':
+    case 'dropped watch':
+    case 'restarted kubelet':
+      return `kubelet ${fault.node}`;
   }
 }
 
@@ -107,7 +118,42 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
       return world.changePassword(fault.user, forMs);
     case 'clock':
       return step(world, fault.node, fault.byMs, forMs);
+    case 'held kubelet':
+      world.kubelet(fault.node).kubelet.holdUp(UNNOTICED_MS + forMs);
+      await delay(UNNOTICED_MS + forMs);
+      return;
+    case 'overlooked container':
+      return overlook(world, fault.node, fault.stage, forMs);
+    case 'dropped watch':
+      world.kubelet(fault.node).kubelet.endWatches(status.RESOURCE_EXHAUSTED);
+      return;
+    case 'restarted kubelet': {
+      const server = world.kubelet(fault.node);
+      await server.goDown();
+      await delay(forMs);
+      await server.comeUp(forMs);
+      await delay(forMs);
+    }
   }
+}
+
+/** Runs a pod of which the kubelet notices that it starts, or that it stops, only when that is long over. */
+async function overlook(world: World, i: number, stage: 'start' | 'stop', forMs: number): Promise<void> {
+  const { runtime } = world.node(i);
+  const { kubelet } = world.kubelet(i);
+  const name = `overlooked-${performance.now()}`;
+  const { sandbox, containers } = runtime.runPod({ name, containers: ['app'] });
+  const id = containers[0]?.id ?? '';
+  if (stage === 'start') kubelet.overlook(id);
+  else {
+    await delay(RUNS_MS);
+    kubelet.overlook(id);
+    runtime.pods.exitContainer(id);
+  }
+  await delay(UNNOTICED_MS + forMs);
+  kubelet.notice(id);
+  await delay(RUNS_MS);
+  runtime.removePod(sandbox.id);
 }
 
 async function kill(world: World, part: Part, forMs: number): Promise<void> {
@@ -302,6 +348,8 @@ async function clone(world: World, i: number, forMs: number): Promise<void> {
     ...world.agentSettings(i, copy),
     node: `clone-${i}`,
     auditFile: join(world.dir, `clone-${i}.audit`),
+    // Whose watch it is must be known.
+    podsApi: 'off',
   };
   let agent = await startBeside(world, `clone-${i}`, settings);
   try {

@@ -11,8 +11,8 @@
  *   --forgetful N    the last N nodes delete acknowledged records at once
  *   --quiet          print one line per schedule
  *
- * Exit code 0: no record lost, unexpected or duplicated, no gap unexplained, no hour miscounted and no
- * period undeclared. 1: otherwise. 2: wrong usage.
+ * Exit code 0: no record lost, unexpected or duplicated, no gap unexplained, no hour miscounted, no
+ * period undeclared, and no kubelet falsely accused or falsely said to be watched. 1: otherwise. 2: wrong usage.
  */
 
 import { randomInt } from 'node:crypto';
@@ -78,7 +78,7 @@ if (failed.length > 0) console.log(`failed schedules, to repeat with --seed: ${f
 process.exitCode = failed.length > 0 ? 1 : 0;
 
 function printOutcome(seed: number, { result, events, failures, comparisons, seconds, logs }: Outcome): void {
-  const { attempted, stored, declared, undetermined } = result;
+  const { attempted, stored, declared, undetermined, late, claims, lags } = result;
   const counts = Object.fromEntries(PROBLEM_CLASSES.map((name) => [name, result[name].length]));
   totals.schedules += 1;
   totals.faults += events.length;
@@ -87,7 +87,8 @@ function printOutcome(seed: number, { result, events, failures, comparisons, sec
   totals.lost += result.lost.length;
   totals.unexpected += result.unexpected.length;
   totals.duplicated += result.duplicated.length;
-  const all = { attempted, stored, declared, undetermined, ...counts, replies: comparisons };
+  const checked = { late, claims, lags, replies: comparisons };
+  const all = { attempted, stored, declared, undetermined, ...counts, ...checked };
   console.log(`  ${figures(all)}; ${Math.round(seconds)} s`);
   if (result.problems.length === 0 && failures.length === 0) return;
   failed.push(seed);

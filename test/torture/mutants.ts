@@ -110,6 +110,28 @@ export const MUTANTS: readonly BuildMutant[] = [
     ],
   },
   {
+    name: "an agent does not declare that its watch of the kubelet's status has ended",
+    seeds: ANY,
+    edits: [
+      edit(
+        'agent/observe/pods/podsWatch.ts',
+        "if (syncedAt !== null) gaps.open('kubelet_status', cause, lastGood, now);",
+        '',
+      ),
+    ],
+  },
+  {
+    name: 'the starts that are counted as kubelet lag are not stored',
+    seeds: ANY,
+    edits: [
+      edit(
+        'controller/ingest/relistMinuteWriter.ts',
+        'rows.map(({ record }) => lagHistogram(record.kubeletLag?.starts)),',
+        'rows.map(() => null),',
+      ),
+    ],
+  },
+  {
     name: 'records that cannot be read are skipped without being declared',
     // The sector must be of records that are not acknowledged yet.
     seeds: [102, 101, 103, 104],

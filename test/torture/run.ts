@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../src/platform/errors.ts';
 import { auditCommand } from '../support/auditCommand.ts';
-import { type Attempt, type CheckResult, checkRecords, type TortureEvidence } from './checker.ts';
+import { type CheckResult, checkRecords, type TortureEvidence } from './checker.ts';
+import type { Attempt } from './facts.ts';
 import { inject } from './faults.ts';
 import { describeFault, type Event, type ScheduleOptions, scheduleOf } from './schedule.ts';
 import { readStore } from './store.ts';
@@ -90,6 +91,8 @@ async function settle(world: World, events: readonly Event[], withinMs: number):
       different: [],
       undrained: await again(deadline, () => world.undrained()),
       forgetful: new Set([...world.options.forgetful].map((i) => `node-${i}`)),
+      kubelets: world.kubeletTruths(),
+      starts: world.starts,
     };
     const result = checkRecords(evidence);
     const settled = result.lost.length + result.undeclared.length === 0 && result.undrained === 0;

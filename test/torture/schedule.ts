@@ -45,10 +45,22 @@ export type Fault =
   /** Somebody writes acknowledgements of records that do not exist into the replies of a node. */
   | { readonly kind: 'forged ack'; readonly node: number }
   /** Redis has another password for agents or controllers and disconnects them; their Secret has it later. */
-  | { readonly kind: 'new password'; readonly user: RedisUser };
+  | { readonly kind: 'new password'; readonly user: RedisUser }
+  | KubeletFault;
+
+/** What happens to the kubelet of a node. */
+type KubeletFault =
+  /** It notices nothing, for longer than it may. */
+  | { readonly kind: 'held kubelet'; readonly node: number }
+  /** It overlooks one container: its start, or only its stop. */
+  | { readonly kind: 'overlooked container'; readonly node: number; readonly stage: 'start' | 'stop' }
+  /** It ends every watch of its status. */
+  | { readonly kind: 'dropped watch'; readonly node: number }
+  /** It ends, starts, and refuses every call for a while. */
+  | { readonly kind: 'restarted kubelet'; readonly node: number };
 
 export type FaultKind = Fault['kind'];
-type DrawnKind = Exclude<FaultKind, 'new password'>;
+type DrawnKind = Exclude<FaultKind, 'new password' | KubeletFault['kind']>;
 
 export interface Event {
   /** From the start of the schedule. */
@@ -105,7 +117,27 @@ export function scheduleOf(options: ScheduleOptions): Event[] {
     events.push({ atMs: Math.round(atMs), forMs: Math.round(random.between(200, 3_000)), fault });
     atMs += random.between(0.3, 1.7) * options.everyMs;
   }
-  return [...events, ...newPasswords(options, atMs)].sort((a, b) => a.atMs - b.atMs);
+  return [...events, ...newPasswords(options, atMs), ...kubeletFaults(options, atMs)].sort(
+    (a, b) => a.atMs - b.atMs,
+  );
+}
+
+/** Each once, beside the faults that were asked for, and not at the end: they last long. */
+function kubeletFaults({ seed, nodes }: ScheduleOptions, until: number): Event[] {
+  const random = randomFor(seed, 'kubelets');
+  const node = () => Math.floor(random.between(0, nodes));
+  const stage = random.chance(0.5) ? 'start' : 'stop';
+  const faults: readonly KubeletFault[] = [
+    { kind: 'held kubelet', node: node() },
+    { kind: 'overlooked container', node: node(), stage },
+    { kind: 'dropped watch', node: node() },
+    { kind: 'restarted kubelet', node: node() },
+  ];
+  return faults.map((fault) => ({
+    atMs: Math.round(random.between(1_000, until / 2)),
+    forMs: Math.round(random.between(200, 3_000)),
+    fault,
+  }));
 }
 
 /** Each user gets a new password once, beside the faults that were asked for. */

@@ -41,6 +41,9 @@ const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns:
       '(extract(epoch FROM r.wall_at) * 1000000)::int8',
       `(SELECT coalesce(string_agg(concat_ws(' ', l.sandboxes_from, l.sandboxes_to, l.containers_from, l.containers_to, l.flags, l.events_to), ' '), '')
         FROM store.relists_of(r.lists) AS l)`,
+      ...['r.kubelet_start_hist', 'r.kubelet_stop_hist'].map(
+        (hist) => `coalesce(array_to_string(${hist}, ' '), '')`,
+      ),
     ],
   },
   finding: {
@@ -61,6 +64,9 @@ const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns:
   },
 };
 
+/** How many a histogram counts. */
+const countIn = (hist: string): string => `(SELECT coalesce(sum(n), 0) FROM unnest(${hist}) AS n)`;
+
 const HOUR_SUMS = [
   'span_us',
   'covered_us',
@@ -75,10 +81,12 @@ const HOUR_SUMS = [
 
 /** No minute is dropped while the torture runs. */
 const MISCOUNTED = `SELECT n.name AS node, hour::text AS hour
-  FROM (SELECT node_id, context_id, date_trunc('hour', minute, 'UTC') AS hour, ${HOUR_SUMS.map((name) => `sum(${name}) AS ${name}`).join(', ')}
+  FROM (SELECT node_id, context_id, date_trunc('hour', minute, 'UTC') AS hour, ${HOUR_SUMS.map((name) => `sum(${name}) AS ${name}`).join(', ')},
+               sum(${countIn('kubelet_start_hist')}) AS starts, sum(${countIn('kubelet_stop_hist')}) AS stops
         FROM store.relist_minute GROUP BY 1, 2, 3) m
   FULL JOIN store.relist_hour h USING (node_id, context_id, hour) JOIN store.node n USING (node_id)
-  WHERE (${HOUR_SUMS.map((name) => `m.${name}`).join(', ')}) IS DISTINCT FROM (${HOUR_SUMS.map((name) => `h.${name}`).join(', ')})`;
+  WHERE (${HOUR_SUMS.map((name) => `m.${name}`).join(', ')}, m.starts, m.stops)
+    IS DISTINCT FROM (${HOUR_SUMS.map((name) => `h.${name}`).join(', ')}, ${countIn('h.kubelet_start_hist')}, ${countIn('h.kubelet_stop_hist')})`;
 
 type StoreRow = Record<string, unknown>;
 

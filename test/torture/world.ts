@@ -28,15 +28,19 @@ import {
   type TemporaryFolder,
   temporaryFolder,
 } from '../../devtools/localServices/temporaryFolder.ts';
+import type { KubeletServer } from '../../devtools/simulator/kubeletServer.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
+import type { Mono } from '../../src/protocol/units.ts';
 import { aclRules, REDIS_USERS, type RedisUser, redisUserName } from '../../src/redis/users.ts';
 import { failingDiskArgs } from '../support/failingDisk.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { AckWatch } from './ackWatch.ts';
-import { readAudit, readSpool } from './audit.ts';
-import type { Attempt, Death } from './checker.ts';
+import { readAudit, readSpool, readStarts } from './audit.ts';
+import type { Death } from './checker.ts';
 import { LimitedDisk } from './disk.ts';
+import type { Attempt } from './facts.ts';
+import type { KubeletTruth } from './kubeletCheck.ts';
 import { BreakableRoute } from './route.ts';
 import type { Part } from './schedule.ts';
 import { readCommittedAcks, withClient } from './store.ts';
@@ -65,6 +69,7 @@ const AGENT = {
   relistPeriod: '500ms',
   overdueAfter: '4s',
   missedAfter: '5s',
+  kubeletLateAfter: '2s',
   spoolFsync: '200ms',
   logLevel: 'info',
 };
@@ -111,6 +116,8 @@ export class World {
   readonly controllers: Controller[] = [];
   /** The highest seq in the spool of each epoch whose agent has died. */
   readonly ended = new Map<string, number>();
+  /** When each epoch began, on the monotonic clock. */
+  readonly starts = new Map<string, Mono>();
   /** Every agent that was killed, and when. */
   readonly deaths: Death[] = [];
   readonly dir: string;
@@ -200,6 +207,12 @@ export class World {
     return controller;
   }
 
+  kubelet(i: number): KubeletServer {
+    const { kubelet } = this.node(i).runtime;
+    if (kubelet === null) throw new Error(`node ${i} has no kubelet`);
+    return kubelet;
+  }
+
   /** The process of a part. */
   service(part: Part): LocalPlegwatch | LocalRedis | LocalPostgres {
     if (part === 'redis') return this.redis;
@@ -224,9 +237,22 @@ export class World {
   /** Records what is in the spool of a dead agent. Call it before the next one starts. */
   agentDied(i: number): void {
     this.deaths.push({ node: this.node(i).name, at: Date.now() });
+    this.#learnStarts(i);
     for (const [epoch, last] of readSpool(this.node(i).spool)) {
       if (!this.ended.has(epoch)) this.ended.set(epoch, last);
     }
+  }
+
+  /** What happened at each runtime and its kubelet. */
+  kubeletTruths(): KubeletTruth[] {
+    return this.nodes.map(({ name, runtime }, i) => {
+      this.#learnStarts(i);
+      return { node: name, entries: runtime.truth.entries };
+    });
+  }
+
+  #learnStarts(i: number): void {
+    for (const [epoch, start] of readStarts(this.node(i).spool)) this.starts.set(epoch, start);
   }
 
   attempts(): Attempt[] {
@@ -390,7 +416,9 @@ export class World {
     const runtime = await startSimulatedRuntime({
       socket: join(folder, 'cri.sock'),
       seed: this.options.seed * 100 + i,
-      churn: { pods: 4, meanMs: 2_500, restarts: 1 },
+      churn: { pods: 6, meanMs: 2_500, restarts: 1, odds: { lasting: 0.3 }, oddForMs: 8_000 },
+      kubelet: { podsApi: this.#podsApi(i), evented: i % 2 === 1, loses: 0.02 },
+      keepTruth: true,
     });
     this.#cleanUps.push(() => runtime.stop());
     const redis = await this.#route(this.redis.port);
@@ -414,12 +442,17 @@ export class World {
       redisUrl: over(redis, this.redis.url),
       redisSecretDir: this.#secretOf('agent'),
       criEndpoint: `unix://${socket}`,
+      podsApi: this.#podsApi(i),
       spoolDir,
       spoolRetention: this.options.forgetful.has(i) ? '0' : '24h',
       auditFile: join(this.dir, `node-${i}`, 'audit'),
       ...AGENT,
       ...AGENT_INTERVALS,
     };
+  }
+
+  #podsApi(i: number): string {
+    return join(this.dir, `node-${i}`, 'pods-api.sock');
   }
 
   async #route(port: number): Promise<BreakableRoute> {

@@ -31,7 +31,7 @@ import { KubeletMonitor, type ModeStore } from './kubeletMonitor.ts';
 import { MalformedMessages } from './malformedMessageCounts.ts';
 import { PressureMeter, type ReadPressure, readPressure } from './nodePressure.ts';
 import { NodeState } from './nodeState.ts';
-import { PodsWatch } from './pods/podsWatch.ts';
+import { PodsWatch, type PodsWatching, type StartPodsWatch } from './pods/podsWatch.ts';
 import { RelistMonitor } from './relistMonitor.ts';
 import { type RecordSink, Reporter } from './reporter.ts';
 import { SlowStatusSearch } from './slowStatusSearch.ts';
@@ -75,6 +75,8 @@ export interface ObserverOptions {
   readonly paceStore: PaceStore;
   /** For a simulated node. Default: a process. */
   readonly startReader?: StartReader;
+  /** For a simulated node. Default: one over the socket. */
+  readonly startPodsWatch?: StartPodsWatch;
   /** For a simulated node. Default: that of this machine. */
   readonly readPressure?: ReadPressure;
 }
@@ -89,7 +91,7 @@ export class Observer {
   readonly #malformed: MalformedMessages;
   readonly #stream: StreamMonitor;
   readonly #kubelet: KubeletMonitor | null;
-  readonly #pods: PodsWatch | null;
+  readonly #pods: PodsWatching | null;
   readonly #relists: RelistMonitor;
   readonly #statusQueries: StatusQueries;
   readonly #slowStatuses: SlowStatusSearch;
@@ -130,10 +132,11 @@ export class Observer {
     };
     const confirmedFor = config.intervalModeConfirmed;
     this.#kubelet = kubelet === null ? null : new KubeletMonitor({ ...kubelet, ...shared, confirmedFor });
+    const { startPodsWatch = (...watch) => new PodsWatch(...watch) } = options;
     this.#pods =
       config.podsApi === null
         ? null
-        : new PodsWatch(
+        : startPodsWatch(
             {
               ...shared,
               socket: config.podsApi,

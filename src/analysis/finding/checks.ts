@@ -1,5 +1,5 @@
 /*
- * The commands with which somebody else checks a finding: the audit, the rows behind it, and the runtime's own log.
+ * The commands with which somebody else checks a finding: the audit, the rows behind it, and the log of the program that it is about.
  */
 import type { FindingRow } from './finding.ts';
 
@@ -25,10 +25,10 @@ export function auditCommand({ cluster, node, detected_at }: FindingRow): string
 export const evidenceQuery = ({ finding_id }: FindingRow): string =>
   `SELECT * FROM plegwatch.finding_evidence WHERE finding_id = '${finding_id}' ORDER BY line, at;`;
 
-/** What the runtime logged of the container, on the node; undefined for an unknown runtime or an odd id. */
+/** What the runtime, or the kubelet if the finding is about it, logged of the container, on the node; undefined for an unknown runtime or an odd id. */
 export function logCommand(finding: FindingRow): string | undefined {
-  const { runtime_name, container_id, window_from, detected_at } = finding;
-  const unit = UNITS[runtime_name?.toLowerCase() ?? ''];
+  const { kind, runtime_name, container_id, window_from, detected_at } = finding;
+  const unit = kind === 'kubelet_late' ? 'kubelet' : UNITS[runtime_name?.toLowerCase() ?? ''];
   if (unit === undefined || container_id === null || !/^[0-9a-f]+$/.test(container_id)) return undefined;
   const time = (at: string, ms: number) => `'${around(at, ms).slice(0, 19).replace('T', ' ')} UTC'`;
   const [since, until] = [time(window_from ?? detected_at, -AROUND_MS), time(detected_at, AROUND_MS)];

@@ -55,7 +55,9 @@ export function findingMarkdown({ finding, evidence }: Finding, withNames: boole
     '',
     '## Check it',
     '',
-    ...(log === undefined ? [] : ['What the runtime logged of it, on its node:', '', fenced(log), '']),
+    ...(log === undefined
+      ? []
+      : [`What the ${accusedOf(finding)} logged of it, on its node:`, '', fenced(log), '']),
     ...(withNames
       ? [
           'Where the evidence is stored:',
@@ -79,6 +81,8 @@ const OF_STATUS = [
   'a change that a list or an exact time of the status of the runtime proves, and that the watch did not bring in time, it asks the kubelet for the',
   'pod (`GetPod`): an answer that does not show the change is a finding. All times are UTC of the same clock.',
 ];
+
+const accusedOf = ({ kind }: FindingRow): string => (kind === 'kubelet_late' ? 'kubelet' : 'runtime');
 
 /** The reason of an unknown lag is a text of the store, not of a node. */
 const lagOfMarkdown = (finding: FindingRow): string =>

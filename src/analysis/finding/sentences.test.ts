@@ -100,6 +100,18 @@ test('a late status says what it proves and does not, and never that an event wa
   expect(findingMarkdown({ finding: late, evidence: [] }, false)).toContain('`GetPod`');
 });
 
+test('a late status is checked in the log of the kubelet, and any other finding in that of the runtime', () => {
+  const logs = (more: Partial<FindingRow>) => {
+    const shown = { finding: finding(more), evidence: [] };
+    return `${findingText(shown)}${findingMarkdown(shown, false)}`;
+  };
+  expect(logs({ kind: 'kubelet_late' })).toMatch(/journalctl -u kubelet .*\| grep ab12/);
+  expect(logs({ kind: 'kubelet_late' })).toContain('What the kubelet logged of it');
+  expect(logs({ kind: 'kubelet_late' })).not.toContain('-u containerd');
+  expect(logs({})).toContain('journalctl -u containerd ');
+  expect(logs({})).toContain('What the runtime logged of it');
+});
+
 test('only a miss and a late status say anything of the kubelet', () => {
   expect(kubeletOf(finding({ kind: 'late' }))).toBe('');
 });

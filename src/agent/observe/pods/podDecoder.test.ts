@@ -13,7 +13,7 @@ import {
   podEvent,
   SECRET,
   SYNCED,
-} from '../../../../test/support/podsApi.ts';
+} from '../../../../devtools/simulator/podsApiMessages.ts';
 import { runsOf } from '../../../../test/support/runs.ts';
 import { MAX_ITEM_BYTES, MalformedMessage } from '../../../cri/malformed.ts';
 import { readPodAnswer, readPodMessage } from './podDecoder.ts';

@@ -8,14 +8,14 @@ import { status } from '@grpc/grpc-js';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import {
-  FakePodsApi,
   message,
   POD_EVENT,
   podAnswer,
   podBytes,
   podEvent,
   SYNCED,
-} from '../../../../test/support/podsApi.ts';
+} from '../../../../devtools/simulator/podsApiMessages.ts';
+import { FakePodsApi } from '../../../../test/support/podsApi.ts';
 import { until } from '../../../../test/support/waitFor.ts';
 import { monoNow } from '../../../platform/clock.ts';
 import type { KubeletPodAnswer, KubeletSight } from '../../../protocol/observation.ts';
@@ -45,9 +45,9 @@ beforeEach(() => {
   [sights, answers, gaps, states, cleanUps] = [[], [], [], [], []];
   scraped = null;
 });
-afterEach(() => {
+afterEach(async () => {
   for (const cleanUp of cleanUps) cleanUp();
-  kubelet.stop();
+  await kubelet.stop();
   rmSync(folder, { recursive: true });
 });
 
@@ -184,7 +184,7 @@ test('a server without the PodsAPI is absent, and another one at its socket is t
   await kubelet.start({ implementsPods: false });
   ticking(watchPods());
   await until(() => states.at(-1) === 'Absent unimplemented');
-  kubelet.stop();
+  await kubelet.stop();
   await kubelet.start();
   await until(() => states.at(-1) === 'Watching');
   expect(sights).toHaveLength(2);
@@ -193,13 +193,13 @@ test('a server without the PodsAPI is absent, and another one at its socket is t
 
 test('the gap of a kubelet whose socket vanished lasts, and ends when the kubelet answers scrapes a minute later without one', async () => {
   await watching();
-  kubelet.stop();
+  await kubelet.stop();
   await until(() => states.at(-1) === 'Broken no_socket');
   scraped = shift(monoNow(), millis(30_000));
   kubelet.refusal = status.FAILED_PRECONDITION;
   await kubelet.start();
   await until(() => states.at(-1) === 'Broken kubelet_initializing');
-  kubelet.stop();
+  await kubelet.stop();
   await until(() => states.at(-1) === 'Broken no_socket');
   expect(gaps).toHaveLength(1);
   scraped = shift(monoNow(), millis(61_000));

@@ -55,6 +55,10 @@ export interface PodsWatchOptions {
   readonly kubeletAnswered: () => Mono | null;
 }
 
+/** A pods watch as the observer sees it. */
+export type PodsWatching = Pick<PodsWatch, 'tick' | 'ask' | 'stop'>;
+export type StartPodsWatch = (options: PodsWatchOptions, now: Mono) => PodsWatching;
+
 export class PodsWatch {
   readonly #options: PodsWatchOptions;
   readonly #queries: PodQueries;

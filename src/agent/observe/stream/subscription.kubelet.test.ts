@@ -146,7 +146,9 @@ describe('always, where subscribers steal or nobody knows,', () => {
     await until(() => log.reasons.some((reason) => reason.includes('EventedPLEG is on')));
     await scrapes(10);
     expect(everSubscribed(runtime)).toBe(false);
-    expect(new Set(log.states)).toEqual(new Set(['Unsafe']));
+    // On a busy machine a reader may take so long to identify the runtime that another one is started.
+    expect(log.states).not.toContain('Connected');
+    expect(log.states.at(-1)).toBe('Unsafe');
   });
 
   test.each([
