@@ -94,9 +94,9 @@ function isTrulyLate(run: HistoryRun, reported: ReportedFinding): boolean {
   const asked = Number(proof['asked']) / 1000;
   const to = window.to / 1000;
   const { podUid } = transition.container.object;
-  // What the runtime goes on to show as running has not ended for the kubelet either.
-  const wentOn = transition.container.wrongViews.some(({ shown }) => shown === 'running');
-  const from = wentOn ? Math.max(transition.happened, window.from / 1000) : transition.happened;
+  // What the runtime hides, or goes on to show as running, has not changed for the kubelet either.
+  const isMisled = transition.container.wrongViews.some(({ shown }) => shown !== 'unknown');
+  const from = isMisled ? Math.max(transition.happened, window.from / 1000) : transition.happened;
   const isWatched = truth.kubelet.watches.some(
     ({ synced, closed }) => synced <= from && closed > Number(proof['answered']) / 1000,
   );
