@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
+  C1_CREATED,
   C1_EXITED,
   C1_RUNNING,
   clockStepped,
@@ -351,6 +352,21 @@ describe('what accuses nobody', () => {
     const steps = [...watched, listed(5, C1_EXITED), status(5.5, 'c1', ran), listed(10, C1_EXITED)];
     const answer = podAnswered(20.3, 'u1', { c1: 'waiting' });
     expect(lateOf([...steps, answer])).toEqual([LATE_START, LATE_STOP]);
+  });
+
+  test('a run is late from the list that proves it, not from a status that is older than what an event shows of it', () => {
+    const ran = times({ created: 4.2, started: 6.1, finished: 6.4 });
+    const older = { ...status(6, 'c1', times({ created: 4.2 })), at: 7.6 };
+    const steps = [
+      ...[...watched, listed(5, C1_CREATED), listed(7, C1_EXITED)],
+      ...[received(7.5, 'c1', 'STARTED', { times: ran }), older],
+      ...[...listedAlike(C1_EXITED, 10, 15, 20), podAnswered(20.3, 'u1', { c1: 'waiting' })],
+    ];
+    const { findings } = runs(steps);
+    expect(findings.filter(({ kind }) => kind === 'kubelet_late')).toMatchObject([
+      { eventType: 'STARTED', window: { to: 10_020_000 } },
+      { eventType: 'STOPPED', window: { to: 10_020_000 } },
+    ]);
   });
 
   test('nothing is late whose exact time may be from before the watch', () => {

@@ -305,6 +305,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'an event that comes after a spurious one is a duplicate': ['this.#first[stage] = null;', ''],
   },
   'events.ts': {
+    'a status from before a start proves the start': [
+      'if (times.startedNs > 0n && container.times.proveRun)',
+      'if (container.times.proveRun)',
+    ],
+    'a status from before an end proves the end': [
+      "times.finishedNs > 0n && container.lists.shown === 'exited'",
+      "(container.times.finished ?? 0) > 0 && container.lists.shown === 'exited'",
+    ],
     'every event of a session has first lists of its own': ['if (coverage.session?.events === 1) ', ''],
     'an end that a list showed is not due when the start is announced after it': [
       "if (stage === STARTED && lists.shown === 'exited') {",
@@ -332,8 +340,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (!replayed) expectations.announce(container, stage, event.received);',
     ],
     'a status proves before any list that a container ended': [
-      "const ended = exact.finishedNs > 0n && container.lists.shown === 'exited';",
-      'const ended = exact.finishedNs > 0n;',
+      "const ended = times.finishedNs > 0n && container.lists.shown === 'exited';",
+      'const ended = times.finishedNs > 0n;',
     ],
     'an event does not identify an id': [
       'if (event.object !== null) containers.identify(known, completed(known.identity, event.object));',
