@@ -108,7 +108,10 @@ describe('what is late', () => {
 
   test('a late stop is resolved when the status shows it', () => {
     const { records } = runs([...stopped, stillRunning, podShown(40, 'u1', { c1: 'terminated' })]);
-    expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_000_000 }]);
+    const findingId = expect.any(String);
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toEqual([
+      { type: 'finding_resolved', t: 40_000_000, findingId },
+    ]);
   });
 
   test('a late stop is resolved by an answer that shows it', () => {
@@ -121,6 +124,12 @@ describe('what is late', () => {
   test('a late stop is resolved when its pod has ended', () => {
     const { records } = runs([...stopped, stillRunning, podEnded(40, 'u1')]);
     expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_000_000 }]);
+  });
+
+  test('a late stop is resolved, and says why, when its container went back to running', () => {
+    const { records } = runs([...stopped, stillRunning, listed(40, C1_RUNNING)]);
+    const resolved = { t: 40_250_000, cause: 'state_went_back' };
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([resolved]);
   });
 
   test('a late start of a container that the status never named is resolved when its pod has ended', () => {

@@ -196,7 +196,7 @@ export class KubeletLag {
 
   #advanceShown(wait: KubeletWait, shown: FirstShown, now: Mono): void {
     const { watched, answered } = shown;
-    if (wait.findingId !== null) this.#resolve(wait, firstOf(shown));
+    this.#resolve(wait, firstOf(shown));
     const isBrought = watched !== null && (answered === null || watched <= shift(answered, BROUGHT_WITHIN));
     if (isBrought) {
       const exact = dateOf(wait);
@@ -285,12 +285,12 @@ export class KubeletLag {
   }
 
   #end(wait: KubeletWait, now: Mono): void {
-    if (wait.findingId !== null) this.#resolve(wait, now);
+    this.#resolve(wait, now, wait.container.hasRegressed ? 'state_went_back' : undefined);
     this.#open.delete(wait);
   }
 
-  #resolve(wait: KubeletWait, at: Mono): void {
-    if (wait.findingId !== null) this.#parts.emitter.resolve(wait.container, wait.findingId, at);
+  #resolve(wait: KubeletWait, at: Mono, cause?: 'state_went_back'): void {
+    if (wait.findingId !== null) this.#parts.emitter.resolve(wait.container, wait.findingId, at, cause);
     wait.findingId = null;
   }
 

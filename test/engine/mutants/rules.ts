@@ -701,9 +701,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '(wait.findingId !== null && this.#witness.isReplaced(wait.container))',
       'false',
     ],
-    'a late stop is never resolved': [
-      'if (wait.findingId !== null) this.#resolve(wait, firstOf(shown));',
-      '',
+    'a late stop is never resolved': ['this.#resolve(wait, firstOf(shown));', ''],
+    'what the runtime took back is resolved as what the status showed': [
+      "this.#resolve(wait, now, wait.container.hasRegressed ? 'state_went_back' : undefined);",
+      'this.#resolve(wait, now);',
+    ],
+    'whatever resolves a late stop, the runtime took it back': [
+      "wait.container.hasRegressed ? 'state_went_back' : undefined",
+      "'state_went_back'",
     ],
     'a later proof replaces the first': ['wait.proof ??= proof;', 'wait.proof = proof;'],
     'a container that the kubelet no longer shows running is still shown to run': [
