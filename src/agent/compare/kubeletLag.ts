@@ -155,14 +155,15 @@ export class KubeletLag {
     this.#sights.answered(answer);
     for (const wait of this.#open) {
       if (wait.container.identity.podUid !== podUid) continue;
-      if (wait.proof === null || asked >= this.#deadlineOf(wait.proof)) wait.answered(at);
+      const deadline = wait.proof && this.#deadlineOf(wait.proof);
+      if (deadline === null || asked >= deadline) wait.answered(at);
       const podState = found ? podStateOf(wait, answer.pod.containers) : null;
       // Of what it has shown running the kubelet knows that it is not any more: it does not know the state.
       const wasShown =
         podState === 'waiting' && this.#shown({ container: wait.container, stage: STARTED }) !== null;
       if (podState === null || wasShown || this.#witness.whyUnknown(wait, wait.proof ?? wait.due) !== null)
         continue;
-      wait.learn({ asked, at, podState });
+      wait.learn({ asked, at, podState }, deadline);
     }
   }
 
@@ -301,7 +302,10 @@ export class KubeletLag {
     const { now } = this.#parts.emitter;
     if (container.isSandbox || !isShownStage(stage) || now < shift(deadline, -ASK_AHEAD)) return;
     const wait = this.#begin(container, stage);
-    if (wait === null || !this.#open.has(wait) || wait.notShown !== null) return;
+    if (wait === null || !this.#open.has(wait)) return;
+    // A question that was asked for another container of the pod may be from before the proof.
+    const { notShown } = wait;
+    if (notShown !== null && notShown.asked >= due.to) return;
     wait.due = due;
     const isUnknown =
       this.#shown(wait) !== null || this.#witness.whyUnknown(wait, wait.proof ?? due) !== null;

@@ -148,7 +148,6 @@ const NOT_OBSERVED: Readonly<Record<string, string>> = {
   superseded: 'its status may have named a later container of the same name',
   state_unknown: 'the runtime itself did not know the state',
   container_gone: 'the runtime had removed the container',
-  state_went_back: 'the runtime took back what its lists had shown',
   start_failed: 'the container failed to start',
   no_lower_bound: 'nothing says since when it can have happened',
   not_asked: 'the kubelet was not asked in time',
