@@ -122,7 +122,7 @@ function podOf(
       last.map((each) => ({ ...each, state: 'terminated' })),
     );
   }
-  return { podUid, statuses: withRestarts(history, statuses, watches, terminating), ended };
+  return { podUid, statuses: withRestarts(history, statuses, watches, { terminating, ended }), ended };
 }
 
 /** The newest container of each name and the one before it, where that has ended (kubelet pkg/kubelet/kubelet_pods.go). */
@@ -165,20 +165,23 @@ function stateShown(container: HistoryContainer, at: number, ran: boolean): Kube
 
 /**
  * From a restart until it has looked again the kubelet has the containers that the API server knew some time before. That the pod is
- * terminating is said by the API server itself, so that is never old.
+ * terminating is said by the API server itself, so that is never old; and to end a pod the kubelet has looked.
  */
 function withRestarts(
   { kubelet }: History,
   statuses: readonly PodStatus[],
   watches: readonly HistoryWatch[],
-  terminating: number,
+  { terminating, ended }: { readonly terminating: number; readonly ended: number | null },
 ): PodStatus[] {
   return kubelet.watches.reduce<PodStatus[]>(
     (all, { restarts, stale, looksAfter }, i) => {
       const next = watches[i + 1];
       const from = watches[i]?.closed;
       if (!restarts || next === undefined || from === undefined) return all;
-      const looked = next.opened + looksAfter;
+      const looked = Math.min(
+        next.opened + looksAfter,
+        ended !== null && ended > from ? ended : Number.POSITIVE_INFINITY,
+      );
       const known = all.findLast(({ at }) => at <= from - stale);
       const present = all.findLast(({ at }) => at <= looked);
       const around = all.filter(({ at }) => at < from || at > looked);

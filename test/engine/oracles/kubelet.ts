@@ -238,11 +238,24 @@ function lagsOf(truth: GroundTruth, transition: Transition): Lag[] {
   const { container, type, happened } = transition;
   // It is dated by when it was noticed.
   if (type === 'STOPPED' && history.runtime === 'isulad') return [];
-  const first = kubelet.sights.find(({ sight }) => shows(sight, container, type));
+  const showing = kubelet.sights.filter(({ sight }) => shows(sight, container, type));
+  const [first] = showing;
   if (first === undefined) return [];
-  const ms = Math.max(0, first.received - happened);
-  return [{ ms, isClear: isClearlyCounted(truth, transition, first.received) }];
+  // The end of a pod shows the end of what has been named, if only in an answer; a message that is overtaken by it may name more.
+  const isNamed = isNamedBy(kubelet, container, first.received);
+  const next = isNamed ? undefined : showing.find(({ sight }) => sight.is === 'pod');
+  return [first, next].flatMap((each) => {
+    if (each === undefined) return [];
+    const ms = Math.max(0, each.received - happened);
+    return [{ ms, isClear: isNamed && isClearlyCounted(truth, transition, each.received) }];
+  });
 }
+
+const isNamedBy = ({ sights }: GroundTruth['kubelet'], { id }: HistoryContainer, at: number): boolean =>
+  sights.some(
+    ({ received, sight }) =>
+      received <= at && sight.is === 'pod' && sight.pod.containers.some((each) => each.id === id),
+  );
 
 function shows(
   sight: GroundTruth['kubelet']['sights'][number]['sight'],
@@ -278,15 +291,9 @@ function isClearlyCounted(
   const isStalled = history.streamGaps.some(
     (at) => at >= happened && at <= Math.max(received, event.received) + 1_500,
   );
-  const named = kubelet.sights.some(
-    (each) =>
-      each.received <= received &&
-      each.sight.is === 'pod' &&
-      each.sight.pod.containers.some(({ id }) => id === container.id),
-  );
   const isTerminating = terminatingAt(kubelet, container.object.podUid) <= received;
   const isEarly = Math.max(received, event.received) < HORIZON - 1_000;
-  return isPrompt && isDated && isInTime && isWatched && !isStalled && named && !isTerminating && isEarly;
+  return isPrompt && isDated && isInTime && isWatched && !isStalled && !isTerminating && isEarly;
 }
 
 // What misses say.
