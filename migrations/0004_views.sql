@@ -115,7 +115,8 @@ LEFT JOIN store.container s ON s.node_id = h.node_id AND s.container_key = o.san
 
 -- With the numbers of node and cluster, for other views. Of what the kubelet knew:
 --   kubelet_at_least_ms, _at_most_ms   bounds of the kubelet lag: of a miss by its proof; of kubelet_late until the kubelet was asked, and until its
---                                      status showed it, the pod ended or another container replaced it, at the latest
+--                                      status showed it, the pod ended or another container replaced it, at the latest; null where the runtime took
+--                                      the change back
 --   publishing_min_ms, _max_ms         the status lag less the kubelet lag, between the bounds of both
 CREATE VIEW store.finding_detail WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nullif(f.cause, '') AS cause,
@@ -134,6 +135,7 @@ LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id
 LEFT JOIN store.context x ON x.context_id = f.context_id
 LEFT JOIN LATERAL (
   SELECT min(u.at) FILTER (WHERE what = 'resolved') AS resolved_at,
+         min(u.note) FILTER (WHERE what = 'resolved') AS resolved_cause,
          min(u.value_ms) FILTER (WHERE what = 'lag_min') AS lag_min_ms,
          max(u.value_ms) FILTER (WHERE what = 'lag_max') AS lag_max_ms,
          min(u.note) FILTER (WHERE what = 'lag_reason') AS lag_reason,
@@ -151,7 +153,8 @@ CROSS JOIN LATERAL (
               WHEN s.knew = 'shown' THEN store.proof_ms(f.proof #> '{kubelet,atLeast}')
               WHEN s.knew = 'not_shown'
                 THEN store.not_negative(extract(epoch FROM store.proof_time(e.started_at, f.proof #> '{kubelet,until}') - f.window_to)::float8 * 1000) END AS at_least_ms,
-         CASE WHEN f.kind = 'kubelet_late'
+         CASE WHEN u.resolved_cause = 'state_went_back' THEN NULL
+              WHEN f.kind = 'kubelet_late'
                 THEN store.not_negative(extract(epoch FROM u.resolved_at - coalesce(f.occurred_at, f.window_from))::float8 * 1000)
               WHEN s.knew = 'shown' THEN store.proof_ms(f.proof #> '{kubelet,atMost}') END AS at_most_ms
 ) w

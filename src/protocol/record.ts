@@ -217,11 +217,16 @@ const FindingRecord = v.strictObject({
   proof,
 });
 
-/** The event of an earlier `missed` finding was received after all. The finding itself never changes. */
+/**
+ * An earlier finding holds no more: the event that was missed was received after all, or the kubelet's status showed what was late. The
+ * finding itself never changes.
+ */
 const FindingResolvedRecord = v.strictObject({
   type: v.literal('finding_resolved'),
   t: at,
   findingId: uuid,
+  /** Of `kubelet_late`, where the runtime took back what it had shown: then the status never showed it. */
+  cause: v.optional(v.literal('state_went_back')),
 });
 
 /**

@@ -83,6 +83,7 @@ needs('postgres', 'redis-server')('what the kubelet knew', () => {
         ...{ lateAfter: 10 * SECOND, watchSince: 5 * SECOND, podState: 'running' },
       },
     });
+    const tookBack = { ...late, findingId: randomUUID(), containerId: hexId(8) };
     const findings = [
       missed(1, { is: 'shown', atLeast: 0.5 * SECOND, atMost: 2.5 * SECOND }),
       missed(2, { is: 'not_shown', until: 40 * SECOND }),
@@ -91,12 +92,13 @@ needs('postgres', 'redis-server')('what the kubelet knew', () => {
       missed(5, { is: 'shown', atLeast: 'long', atMost: { v: 1 } }),
       missed(6, { is: 'guessed', atLeast: 1 }),
       late,
+      tookBack,
     ];
-    const resolved: EvidenceRecord = {
-      type: 'finding_resolved',
-      t: 50 * SECOND,
-      findingId: late.findingId,
-    };
+    const at50 = { type: 'finding_resolved', t: 50 * SECOND } as const;
+    const resolved: EvidenceRecord[] = [
+      { ...at50, findingId: late.findingId },
+      { ...at50, findingId: tookBack.findingId, cause: 'state_went_back' },
+    ];
     const read = () =>
       rows(
         `SELECT kubelet_knew, kubelet_why, kubelet_at_least_ms, kubelet_at_most_ms, publishing_min_ms, publishing_max_ms
@@ -125,9 +127,9 @@ needs('postgres', 'redis-server')('what the kubelet knew', () => {
       nothing,
     ];
     const ofLate = { ...nothing, kubelet_knew: 'not_shown', kubelet_at_least_ms: 10_000 };
-    expect(await read()).toEqual([...ofMisses, ofLate]);
-    await sendInTurn(one.batch(8, [resolved]));
-    expect(await read()).toEqual([...ofMisses, { ...ofLate, kubelet_at_most_ms: 40_000 }]);
+    expect(await read()).toEqual([...ofMisses, ofLate, ofLate]);
+    await sendInTurn(one.batch(9, resolved));
+    expect(await read()).toEqual([...ofMisses, { ...ofLate, kubelet_at_most_ms: 40_000 }, ofLate]);
 
     const text = await bed.store.transaction(async (sql) => {
       const [finding] = await readFindings(sql, late.findingId, null, undefined);
@@ -144,7 +146,7 @@ needs('postgres', 'redis-server')('what the kubelet knew', () => {
 
     const report = await runReport({ store: bed.store, clusters: [CLUSTER], output: 'json' });
     const { findings24h } = JSON.parse(report.text).items[0].status;
-    expect(findings24h).toContainEqual({ kind: 'kubelet_late', count: 1 });
+    expect(findings24h).toContainEqual({ kind: 'kubelet_late', count: 2 });
   });
 
   it('a node says whether the status of its kubelet is watched', async () => {

@@ -123,8 +123,14 @@ export class Emitter {
   }
 
   /** A finding does not hold any more. `container` is null for one about the stream as a whole. */
-  resolve(container: TrackedContainer | null, findingId: string, at: Mono): void {
+  resolve(
+    container: TrackedContainer | null,
+    findingId: string,
+    at: Mono,
+    cause?: RecordOf<'finding_resolved'>['cause'],
+  ): void {
     const t = since(this.epochStart, at);
-    this.emit(container?.identity ?? null, { type: 'finding_resolved', t, findingId });
+    const why = cause === undefined ? {} : { cause };
+    this.emit(container?.identity ?? null, { type: 'finding_resolved', t, findingId, ...why });
   }
 }

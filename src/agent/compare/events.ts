@@ -17,6 +17,9 @@ import { completed, type TrackedContainer } from './trackedContainer.ts';
 
 const MAX_EXIT_CODE = 255;
 
+/** What a container's status says, and when it was received. */
+type QueriedTimes = Pick<Extract<StatusAnswer, { found: true }>, 'times' | 'at'>;
+
 export class Events {
   readonly #parts: ComparisonParts;
 
@@ -66,7 +69,7 @@ export class Events {
     } else if (answer.sandbox === null) {
       container.statusAnswer = 'found';
       this.#learn(container, answer.times);
-      this.#concludeFromTimes(container, answer.at);
+      this.#concludeFromTimes(container, answer);
     } else {
       container.statusAnswer = 'created_at_and_state_only';
       const { id, at, times, sandbox: state } = answer;
@@ -237,18 +240,18 @@ export class Events {
     if (state === 'exited') prove(STOPPED);
   }
 
-  #concludeFromTimes(container: TrackedContainer, to: Mono): void {
-    const exact: ExactTimes | null = container.times.exact;
-    if (container.isSandbox || exact === null) return;
+  /** An answer proves by its time only what it shows itself: what an event has shown besides may have happened after it. */
+  #concludeFromTimes(container: TrackedContainer, { times, at: to }: QueriedTimes): void {
+    if (container.isSandbox) return;
     const { expectations, kubelet } = this.#parts;
     const evidence = 'started_at in its status';
     const prove = (stage: Stage) => {
       kubelet.proven(container, stage, { ...expectations.lowerBound(container, stage), to, evidence });
       expectations.prove(container, stage, { by: null, to, cause: 'unannounced_by_list', evidence });
     };
-    const ended = exact.finishedNs > 0n && container.lists.shown === 'exited';
+    const ended = times.finishedNs > 0n && container.lists.shown === 'exited';
     prove(CREATED);
-    if (container.times.proveRun) prove(STARTED);
+    if (times.startedNs > 0n && container.times.proveRun) prove(STARTED);
     // The end of a failed start is proven too; the judgement knows the difference.
     if (ended) prove(STOPPED);
   }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
+  C1_CREATED,
   C1_EXITED,
   C1_RUNNING,
   clockStepped,
@@ -21,7 +22,7 @@ import {
   type TimelineStep,
   times,
 } from '../../../test/engine/timeline.ts';
-import { runningPod, summaries } from '../../../test/engine/timelinePods.ts';
+import { pod, runningPod, summaries } from '../../../test/engine/timelinePods.ts';
 
 /** The stream is covered, and the kubelet's pods are watched; it knows the pod u1. */
 const watched: readonly TimelineStep[] = [...covered, ...podsWatched(1), podShown(3.5, 'u1', {})];
@@ -90,12 +91,31 @@ describe('what is late', () => {
     expect(lateOf([...steps, listed(20, C1_RUNNING)])).toEqual([LATE_START]);
   });
 
+  test('a start and a stop are late whose container two answers lack, the one from before the deadline of the stop, and a list still shows', () => {
+    const answers = [podAnswered(15.3, 'u1', {}), podAnswered(15.6, 'u1', {})];
+    const lists = [...listedAlike(C1_EXITED, 5.5, 10, 16), listed(20, { s1: 'running' })];
+    expect(lateOf([...started, ...lists, ...answers])).toEqual([LATE_START, LATE_STOP]);
+  });
+
+  test('a start is late by an answer that lacks the container and a list from after its question, whatever is asked before that list is compared', () => {
+    const answers = [podAnswered(15.3, 'u1', {}), podAnswered(15.6, 'u1', {})];
+    const lists = [listed(10, C1_RUNNING), listed(15.5, C1_RUNNING, { compared: 0.4 })];
+    expect(lateOf([...started, ...lists, ...answers, listed(20, { s1: 'running' })])).toEqual([LATE_START]);
+  });
+
+  test('a start is late by the last answer that does not show it, although a list confirms an earlier one after that', () => {
+    const answers = [podAnswered(14.9, 'u1', {}), podAnswered(15.3, 'u1', { c1: 'waiting' })];
+    const lists = [...listedAlike(C1_RUNNING, 10, 16), listed(20, { s1: 'running' })];
+    expect(lateOf([...started, ...lists, ...answers])).toEqual([LATE_START]);
+  });
+
   test('a start is late if the kubelet names only the container before it', () => {
     const before = [podShown(2.5, 'u1', { c1: 'terminated' }), ...listedAlike(C1_EXITED, 3.5, 5)];
     const both = { ...C1_EXITED, c1b: 'running' } as const;
     const answer = podAnswered(20.3, 'u1', { c1: 'terminated' });
     const steps = [...watched, ...before, ...listedAlike(both, 10, 15, 20, 25), answer];
     expect(lateOf(steps)).toEqual(['kubelet_late c1b STARTED not_shown']);
+    expect(runs(steps).records.filter(({ type }) => type === 'finding_resolved')).toEqual([]);
   });
 
   test('a stop is late although the kubelet shows a container of another name that is newer', () => {
@@ -122,7 +142,9 @@ describe('what is late', () => {
 
   test('a late stop is resolved when the status shows it', () => {
     const { records } = runs([...stopped, stillRunning, podShown(40, 'u1', { c1: 'terminated' })]);
-    expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_000_000 }]);
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toEqual([
+      { type: 'finding_resolved', t: 40_000_000, findingId: expect.any(String) },
+    ]);
   });
 
   test('a late stop is resolved by an answer that shows it', () => {
@@ -137,10 +159,18 @@ describe('what is late', () => {
     expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_000_000 }]);
   });
 
+  test('a late stop is resolved, and says why, when its container went back to running', () => {
+    const { records } = runs([...stopped, stillRunning, listed(40, C1_RUNNING)]);
+    const resolved = { t: 40_250_000, cause: 'state_went_back' };
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([resolved]);
+  });
+
   test('a late start of a container that the status never named is resolved when its pod has ended', () => {
     const steps = [...started, ...listedAlike(C1_RUNNING, 10, 15), podAnswered(15.3, 'u1', {})];
     const { records } = runs([...steps, listed(20, C1_RUNNING), podEnded(40, 'u1')]);
-    expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_000_000 }]);
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toEqual([
+      { type: 'finding_resolved', t: 40_000_000, findingId: expect.any(String) },
+    ]);
   });
 
   test('a start is late from the first list that proves it, whatever later ones show', () => {
@@ -157,6 +187,12 @@ describe('what is late', () => {
     const next = [listed(39, { ...C1_EXITED, c1b: 'running' }), podShown(40.1, 'u1', { c1b: 'running' })];
     const { records } = runs([...stopped, stillRunning, ...next]);
     expect(records.filter(({ type }) => type === 'finding_resolved')).toMatchObject([{ t: 40_250_000 }]);
+  });
+
+  test('a late stop is not resolved once its container is forgotten, a quarter of an hour after its last sign', () => {
+    const gone = listed(31, { s1: 'running' });
+    const { records } = runs([...stopped, stillRunning, gone, podEnded(1_000, 'u1')], { until: 1_001 });
+    expect(records.filter(({ type }) => type === 'finding_resolved')).toEqual([]);
   });
 
   test('a late stop is reported once', () => {
@@ -186,11 +222,20 @@ describe('when the kubelet is asked', () => {
     expect(runs([...stopped, podShown(20, 'u1', { c1: 'terminated' })]).podQueries).toEqual([]);
   });
 
-  test('the kubelet is asked again after the time that an answer without a verdict took, and after twice that', () => {
-    const failures = [20.3, 30.6, 51].map((asked) => podAnswered(asked, 'u1', null));
-    expect(runs([...stopped, ...failures], { until: 100 }).podQueries).toEqual([
-      ...['20.25 u1', '30.5 u1', '50.75 u1', '91.25 u1'],
+  test('the kubelet is asked again after a pause that doubles with each answer without a verdict, up to five minutes', () => {
+    const failures = [20.3, 30.6, 51, 91.5, 172, 332.5].map((asked) => podAnswered(asked, 'u1', null));
+    expect(runs([...stopped, ...failures], { until: 690 }).podQueries).toEqual([
+      ...['20.25 u1', '30.5 u1', '50.75 u1', '91.25 u1', '171.75 u1', '332.25 u1', '632.75 u1'],
     ]);
+  });
+
+  test('an answer to a question from before the deadline does not put off the next question', () => {
+    const early = podAnswered(19.9, 'u1', { c1: 'running' });
+    expect(runs([...stopped, early], { until: 25 }).podQueries).toEqual(['20.25 u1']);
+  });
+
+  test('the kubelet is asked about a stop for no longer than a quarter of an hour without a verdict', () => {
+    expect(runs(stopped, { until: 1_100 }).podQueries.at(-1)).toBe('860.25 u1');
   });
 
   test('a question without an answer is asked again after a minute', () => {
@@ -211,6 +256,12 @@ describe('when the kubelet is asked', () => {
 
   test('the kubelet is asked before a miss is judged, where it was not asked before', () => {
     const { podQueries } = runs(stopped, { until: 39, missedAfter: 8 });
+    expect(podQueries[0]).toBe('13.25 u1');
+  });
+
+  test('the kubelet is asked before a miss is judged, where it was asked only before the proof of the miss', () => {
+    const early = podAnswered(10.015, 'u1', { c1: 'running' });
+    const { podQueries } = runs([...stopped, early], { until: 39, missedAfter: 8 });
     expect(podQueries[0]).toBe('13.25 u1');
   });
 });
@@ -315,6 +366,26 @@ describe('what accuses nobody', () => {
       ...listedAlike({ s1: 'running', c1: 'unknown' }, 15, 20, 25),
       stillRunning,
     ],
+    'an answer about another pod accuses nobody': [
+      ...stopped,
+      podShown(4, 'u2', {}),
+      podAnswered(20.3, 'u2', { c1: 'running' }),
+    ],
+    'nothing is late of a container whose name the status gave before to one that was created later': [
+      ...watched,
+      podShown(2.5, 'u1', { c1b: 'terminated' }),
+      listed(3.5, { s1: 'running', c1b: 'exited' }),
+      ...listedAlike({ ...C1_RUNNING, c1b: 'exited' }, 5, 10, 15, 20),
+      podAnswered(15.3, 'u1', { c1: 'waiting', c1b: 'terminated' }),
+    ],
+    'nothing is late of which a step of the clock leaves no bound': [
+      ...watched,
+      received(5.1, 'c1', 'CREATED', { times: times({ created: 5 }) }),
+      status(6, 'c1', times({ created: 5, started: 5.2 })),
+      ...listedAlike(C1_RUNNING, 10, 15, 20),
+      clockStepped(12, 3_600),
+      podAnswered(16.3, 'u1', { c1: 'waiting' }),
+    ],
     'a stop is not late if the kubelet no longer shows a container running that it has shown running': [
       ...stopped,
       podAnswered(20.3, 'u1', { c1: 'waiting' }),
@@ -368,6 +439,21 @@ describe('what accuses nobody', () => {
     expect(lateOf([...steps, answer])).toEqual([LATE_START, LATE_STOP]);
   });
 
+  test('a run is late from the list that proves it, not from a status that is older than what an event shows of it', () => {
+    const ran = times({ created: 4.2, started: 6.1, finished: 6.4 });
+    const older = { ...status(6, 'c1', times({ created: 4.2 })), at: 7.6 };
+    const steps = [
+      ...[...watched, listed(5, C1_CREATED), listed(7, C1_EXITED)],
+      ...[received(7.5, 'c1', 'STARTED', { times: ran }), older],
+      ...[...listedAlike(C1_EXITED, 10, 15, 20), podAnswered(20.3, 'u1', { c1: 'waiting' })],
+    ];
+    const { findings } = runs(steps);
+    expect(findings.filter(({ kind }) => kind === 'kubelet_late')).toMatchObject([
+      { eventType: 'STARTED', window: { to: 10_020_000 } },
+      { eventType: 'STOPPED', window: { to: 10_020_000 } },
+    ]);
+  });
+
   test('nothing is late whose exact time may be from before the watch', () => {
     const ran = times({ created: 4.8, started: 4.9, finished: 4.95 });
     const steps = [...covered, ...podsWatched(4.6), podShown(4.6, 'u1', {}), listed(4.7, {})];
@@ -400,6 +486,18 @@ describe('how long it took', () => {
     const steps = [...watched, podShown(5.003, 'u1', { c1: 'running' })];
     const event = received(5.2, 'c1', 'STARTED', { times: at(5) });
     expect(lagOf([...steps, received(4.2, 'c1', 'CREATED'), event])?.starts).toEqual([0, 0, 1]);
+  });
+
+  test('a start is counted if its exact time becomes known after a list has proven it and a message has shown it', () => {
+    const event = received(6.2, 'c1', 'STARTED', { times: at(5) });
+    const steps = [...watched, podShown(5.003, 'u1', { c1: 'running' }), listed(5.5, C1_RUNNING), event];
+    expect(lagOf([...steps, received(4.2, 'c1', 'CREATED')])?.starts).toEqual([0, 0, 1]);
+  });
+
+  test('a stop that the status showed before it happened is not counted', () => {
+    const ran = times({ created: 4.2, started: 4.9, finished: 20 });
+    const steps = [podShown(5, 'u1', { c1: 'terminated' }), received(20.1, 'c1', 'STOPPED', { times: ran })];
+    expect(lagOf([...watched, received(4.2, 'c1', 'CREATED'), ...steps])?.stops).toEqual([]);
   });
 
   test('a stop is counted apart from starts', () => {
@@ -481,6 +579,19 @@ describe('how long it took', () => {
     expect(lagOf(steps)).toBeNull();
   });
 
+  test('the end of a start that failed is not counted', () => {
+    const failed = times({ created: 4.2, started: 4.2, finished: 4.2 });
+    const stop = received(5, 'c1', 'STOPPED', { times: failed });
+    expect(lagOf([...watched, stop, podShown(5.1, 'u1', { c1: 'terminated' })])).toBeNull();
+  });
+
+  test('a stop is not counted of a container that went back to running', () => {
+    const stop = received(20, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 20 }) });
+    const shown = [podShown(5.001, 'u1', { c1: 'running' }), podShown(25.1, 'u1', { c1: 'terminated' })];
+    const lists = [listed(21, C1_EXITED), listed(25.05, C1_RUNNING)];
+    expect(lagOf([...startedAt5, stop, ...lists, ...shown])).toEqual({ starts: [1], stops: [] });
+  });
+
   test('an end that the runtime dates by when it noticed it is not counted', () => {
     const stop = received(20, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 20 }) });
     const shown = [podShown(5.001, 'u1', { c1: 'running' }), podShown(20.5, 'u1', { c1: 'terminated' })];
@@ -508,6 +619,15 @@ describe('what a miss says of the kubelet', () => {
     });
   });
 
+  test('a miss with an exact time says how long after that the kubelet showed it', () => {
+    const exact = status(11, 'c1', times({ created: 4.2, started: 4.5, finished: 9 }));
+    expect(kubeletOf([...stopped, exact, podShown(12, 'u1', { c1: 'terminated' })])).toEqual({
+      is: 'shown',
+      atLeast: 0,
+      atMost: 3_000_000,
+    });
+  });
+
   test('a miss that the kubelet showed at once says so', () => {
     const shown = podShown(6, 'u1', { c1: 'terminated' });
     expect(kubeletOf([...stopped, shown])).toEqual({ is: 'shown', atLeast: 0, atMost: 990_000 });
@@ -519,9 +639,13 @@ describe('what a miss says of the kubelet', () => {
 
   const unknown: Readonly<Record<string, readonly TimelineStep[]>> = {
     no_pods_api: [...covered, ...runningPod, listed(10, C1_EXITED)],
-    before_watch: [...covered, ...runningPod, ...podsWatched(6), listed(10, C1_EXITED)],
+    before_watch: [
+      ...[...covered, ...runningPod, ...podsWatched(6), podShown(6, 'u1', { c1: 'running' })],
+      ...[listed(10, C1_EXITED), ...listedAlike(C1_EXITED, 15, 20, 25), stillRunning],
+    ],
     watch_gap: [...stopped, podsBroken(12)],
     pod_unknown: [...covered, ...podsWatched(1), ...runningPod, listed(10, C1_EXITED)],
+    pod_ended: [...watched, ...pod, listed(5, C1_RUNNING), podEnded(12, 'u1')],
     pod_terminating: [...stopped, podShown(12, 'u1', { c1: 'running' }, { terminating: true })],
     superseded: [...stopped, podShown(12, 'u1', { c1b: 'running' })],
     not_asked: stopped,
@@ -530,11 +654,18 @@ describe('what a miss says of the kubelet', () => {
     expect(kubeletOf(steps)).toEqual({ is: 'not_observed', why });
   });
 
-  test('the miss of a CREATED says nothing of the kubelet, whose status does not show it', () => {
+  test('an answer to a question from before the proof of a miss says nothing of it', () => {
+    const early = podAnswered(10.015, 'u1', { c1: 'running' });
+    expect(kubeletOf([...stopped, early])).toEqual({ is: 'not_observed', why: 'not_asked' });
+  });
+
+  test('the miss of a CREATED, or of a sandbox, says nothing of the kubelet, whose status does not show it', () => {
     const { findings } = runs([...watched, listed(5, C1_RUNNING), podShown(4.6, 'u1', { c1: 'running' })]);
     const proofs = findings
       .filter(({ kind }) => kind === 'missed')
-      .map(({ eventType, proof }) => [eventType, 'kubelet' in proof]);
-    expect(Object.fromEntries(proofs)).toMatchObject({ CREATED: false, STARTED: true });
+      .map(({ containerId, eventType, proof }) => [`${containerId} ${eventType}`, 'kubelet' in proof]);
+    expect(Object.fromEntries(proofs)).toEqual({
+      ...{ 's1 CREATED': false, 's1 STARTED': false, 'c1 CREATED': false, 'c1 STARTED': true },
+    });
   });
 });

@@ -156,7 +156,8 @@ export class KubeletLag {
     this.#sights.answered(answer);
     for (const wait of this.#open) {
       if (wait.container.identity.podUid !== podUid) continue;
-      if (wait.proof === null || asked >= this.#deadlineOf(wait.proof)) wait.answered(at);
+      const deadline = wait.proof && this.#deadlineOf(wait.proof);
+      if (deadline === null || asked >= deadline) wait.answered(at);
       const podState = found ? podStateOf(wait, answer.pod.containers) : null;
       // Of what it has shown running the kubelet knows that it is not any more: it does not know the state.
       const wasShown =
@@ -164,7 +165,7 @@ export class KubeletLag {
       if (podState === null || wasShown || this.#witness.whyUnknown(wait, wait.proof ?? wait.due) !== null)
         continue;
       const isStarting = found && wait.stage === STARTED && lacksOther(answer.pod, wait.container);
-      wait.learn({ asked, at, podState, isStarting });
+      wait.learn({ asked, at, podState, isStarting }, deadline);
     }
   }
 
@@ -198,7 +199,7 @@ export class KubeletLag {
 
   #advanceShown(wait: KubeletWait, shown: FirstShown, now: Mono): void {
     const { watched, answered } = shown;
-    if (wait.findingId !== null) this.#resolve(wait, firstOf(shown));
+    this.#resolve(wait, firstOf(shown));
     const isBrought = watched !== null && (answered === null || watched <= shift(answered, BROUGHT_WITHIN));
     if (isBrought) {
       const exact = dateOf(wait);
@@ -287,12 +288,12 @@ export class KubeletLag {
   }
 
   #end(wait: KubeletWait, now: Mono): void {
-    if (wait.findingId !== null) this.#resolve(wait, now);
+    this.#resolve(wait, now, wait.container.hasRegressed ? 'state_went_back' : undefined);
     this.#open.delete(wait);
   }
 
-  #resolve(wait: KubeletWait, at: Mono): void {
-    if (wait.findingId !== null) this.#parts.emitter.resolve(wait.container, wait.findingId, at);
+  #resolve(wait: KubeletWait, at: Mono, cause?: 'state_went_back'): void {
+    if (wait.findingId !== null) this.#parts.emitter.resolve(wait.container, wait.findingId, at, cause);
     wait.findingId = null;
   }
 
@@ -303,7 +304,10 @@ export class KubeletLag {
     const { now } = this.#parts.emitter;
     if (container.isSandbox || !isShownStage(stage) || now < shift(deadline, -ASK_AHEAD)) return;
     const wait = this.#begin(container, stage);
-    if (wait === null || !this.#open.has(wait) || wait.notShown !== null) return;
+    if (wait === null || !this.#open.has(wait)) return;
+    // A question that was asked for another container of the pod may be from before the proof.
+    const { notShown } = wait;
+    if (notShown !== null && notShown.asked >= due.to) return;
     wait.due = due;
     const isUnknown =
       this.#shown(wait) !== null || this.#witness.whyUnknown(wait, wait.proof ?? due) !== null;

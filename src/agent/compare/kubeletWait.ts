@@ -67,10 +67,17 @@ export class KubeletWait implements KubeletTransition {
     this.#pause = millis(Math.min(MAX_PAUSE, 2 * this.#pause) / 1000);
   }
 
-  /** A status that names the container in another state does not show it. One that lacks the container may be of the time after its removal. */
-  learn(answer: NotShown): void {
-    if (answer.podState === 'absent') this.#unconfirmed ??= answer;
-    else this.#notShown = answer;
+  /**
+   * A status that names the container in another state does not show it. One that lacks the container may be of the time after its
+   * removal: the first that was asked for after the deadline waits for a list, so that more questions cannot put off the verdict.
+   */
+  learn(answer: NotShown, deadline: Mono | null): void {
+    if (answer.podState !== 'absent') {
+      this.#notShown = answer;
+      this.#unconfirmed = null;
+    } else if (this.#unconfirmed === null || (deadline !== null && this.#unconfirmed.asked < deadline)) {
+      this.#unconfirmed = answer;
+    }
   }
 
   /** A list that began at `listed` shows the container: what was asked for before then was there. */

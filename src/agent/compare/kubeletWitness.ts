@@ -33,7 +33,6 @@ export class KubeletWitness {
     const { container } = transition;
     const { firstSince } = this.#sights;
     if (firstSince === null) return 'no_pods_api';
-    if (container.hasRegressed) return 'state_went_back';
     if (container.times.proveFailedStart) return 'start_failed';
     const from = lowerBound(transition, bounds);
     if (from === null || bounds === null || bounds.from === null) return 'no_lower_bound';

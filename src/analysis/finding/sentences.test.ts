@@ -97,6 +97,11 @@ test('a late status says what it proves and does not, and never that an event wa
   expect(timesOf(over)).toContain(
     'The status showed it, the pod had ended, or another container had replaced this one, at 2026-11-20T10:00:40.000000Z.',
   );
+  const tookBack = { ...over, kubelet_at_most_ms: null };
+  expect(timesOf(tookBack)).toContain(
+    'The runtime took back what its lists had shown, at 2026-11-20T10:00:40.000000Z.',
+  );
+  expect(kubeletOf(tookBack)).not.toContain('for at most');
   expect(findingMarkdown({ finding: late, evidence: [] }, false)).toContain('`GetPod`');
 });
 

@@ -79,7 +79,7 @@ export function timesOf(finding: FindingRow): string {
     delayOf(finding),
     `The verdict was reached at ${detected_at}.`,
     finding.kind === 'missed' ? arrivalOf(event_type, resolved_at) : '',
-    finding.kind === 'kubelet_late' ? shownOf(resolved_at) : '',
+    finding.kind === 'kubelet_late' ? shownOf(finding) : '',
   ];
   return parts.filter((part) => part !== '').join(' ');
 }
@@ -89,10 +89,13 @@ const arrivalOf = (eventType: string | null, resolvedAt: string | null): string 
     ? `No ${eventType ?? 'such'} event of it was received since.`
     : `It was resolved at ${resolvedAt}.`;
 
-const shownOf = (resolvedAt: string | null): string =>
-  resolvedAt === null
-    ? 'The status was not seen to show it since.'
-    : `The status showed it, the pod had ended, or another container had replaced this one, at ${resolvedAt}.`;
+function shownOf({ resolved_at, kubelet_at_most_ms }: FindingRow): string {
+  if (resolved_at === null) return 'The status was not seen to show it since.';
+  // Then it says nothing of how long the status did not show it.
+  if (kubelet_at_most_ms === null)
+    return `The runtime took back what its lists had shown, at ${resolved_at}.`;
+  return `The status showed it, the pod had ended, or another container had replaced this one, at ${resolved_at}.`;
+}
 
 /** Whose delay it is, by the cause of a late event. */
 const DELAYS: Readonly<Record<string, string>> = {
@@ -145,7 +148,6 @@ const NOT_OBSERVED: Readonly<Record<string, string>> = {
   superseded: 'its status may have named a later container of the same name',
   state_unknown: 'the runtime itself did not know the state',
   container_gone: 'the runtime had removed the container',
-  state_went_back: 'the runtime took back what its lists had shown',
   start_failed: 'the container failed to start',
   no_lower_bound: 'nothing says since when it can have happened',
   not_asked: 'the kubelet was not asked in time',

@@ -184,6 +184,7 @@ const findingUpdateWriter = (type: 'finding_resolved' | 'event_overdue', what: '
     rows.map(({ record }) => record.findingId),
     rows.map(() => what),
     rows.map(({ at }) => at),
+    rows.map(({ record }) => ('cause' in record ? record.cause : null)),
   ]);
 
 export const writeResolutions = findingUpdateWriter('finding_resolved', 'resolved');

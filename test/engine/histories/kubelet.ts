@@ -122,7 +122,7 @@ function podOf(
       last.map((each) => ({ ...each, state: 'terminated' })),
     );
   }
-  return { podUid, statuses: withRestarts(history, statuses, watches), ended };
+  return { podUid, statuses: withRestarts(history, statuses, watches, { terminating, ended }), ended };
 }
 
 /** The newest container of each name and the one before it, where that has ended (kubelet pkg/kubelet/kubelet_pods.go). */
@@ -163,23 +163,34 @@ function stateShown(container: HistoryContainer, at: number, ran: boolean): Kube
   }
 }
 
-/** From a restart until it has looked again the kubelet has what the API server knew some time before. */
+/**
+ * From a restart until it has looked again the kubelet has the containers that the API server knew some time before. That the pod is
+ * terminating is said by the API server itself, so that is never old; and to end a pod the kubelet has looked.
+ */
 function withRestarts(
   { kubelet }: History,
   statuses: readonly PodStatus[],
   watches: readonly HistoryWatch[],
+  { terminating, ended }: { readonly terminating: number; readonly ended: number | null },
 ): PodStatus[] {
   return kubelet.watches.reduce<PodStatus[]>(
     (all, { restarts, stale, looksAfter }, i) => {
       const next = watches[i + 1];
       const from = watches[i]?.closed;
       if (!restarts || next === undefined || from === undefined) return all;
-      const looked = next.opened + looksAfter;
+      const looked = Math.min(
+        next.opened + looksAfter,
+        ended !== null && ended > from ? ended : Number.POSITIVE_INFINITY,
+      );
       const known = all.findLast(({ at }) => at <= from - stale);
       const present = all.findLast(({ at }) => at <= looked);
       const around = all.filter(({ at }) => at < from || at > looked);
       if (present === undefined) return all;
-      const old = known === undefined ? [] : [{ at: from, pod: known.pod }];
+      const old = [from, terminating].flatMap((at) =>
+        known === undefined || at < from || at >= looked
+          ? []
+          : [{ at, pod: { ...known.pod, isTerminating: at >= terminating } }],
+      );
       return [...around, ...old, { at: looked, pod: present.pod }].sort((a, b) => a.at - b.at);
     },
     [...statuses],
@@ -231,11 +242,15 @@ function sightsOf(
 
 // The truth about a stage.
 
-/** When the kubelet's status first showed a stage of a container, by its id or by the end of its pod; infinity where it never did. */
+/**
+ * When the kubelet's status first showed a stage of a container, by its id or by the end of its pod, from a moment on; infinity where it
+ * never did.
+ */
 export function firstShownAt(
   { pods }: HistoryKubelet,
   { id, object }: HistoryContainer,
   type: 'STARTED' | 'STOPPED',
+  from = 0,
 ): number {
   const pod = pods.find(({ podUid }) => podUid === object.podUid);
   const shows = ({ containers }: KubeletPod) =>
@@ -243,8 +258,10 @@ export function firstShownAt(
       (each) =>
         each.id === id && (each.state === 'terminated' || (each.state === 'running' && type === 'STARTED')),
     );
-  const shown = pod?.statuses.find((status) => shows(status.pod))?.at ?? Number.POSITIVE_INFINITY;
-  return Math.min(shown, pod?.ended ?? Number.POSITIVE_INFINITY);
+  const shown = pod?.statuses.find(
+    (status, i) => (pod.statuses[i + 1]?.at ?? Number.POSITIVE_INFINITY) > from && shows(status.pod),
+  );
+  return Math.min(shown?.at ?? Number.POSITIVE_INFINITY, pod?.ended ?? Number.POSITIVE_INFINITY);
 }
 
 /** When the status first named a later container of the same name in its place, from a moment on; infinity where it never did. */

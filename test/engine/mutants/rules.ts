@@ -305,6 +305,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'an event that comes after a spurious one is a duplicate': ['this.#first[stage] = null;', ''],
   },
   'events.ts': {
+    'a status from before a start proves the start': [
+      'if (times.startedNs > 0n && container.times.proveRun)',
+      'if (container.times.proveRun)',
+    ],
+    'a status from before an end proves the end': [
+      "times.finishedNs > 0n && container.lists.shown === 'exited'",
+      "(container.times.finished ?? 0) > 0 && container.lists.shown === 'exited'",
+    ],
     'every event of a session has first lists of its own': ['if (coverage.session?.events === 1) ', ''],
     'an end that a list showed is not due when the start is announced after it': [
       "if (stage === STARTED && lists.shown === 'exited') {",
@@ -332,8 +340,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (!replayed) expectations.announce(container, stage, event.received);',
     ],
     'a status proves before any list that a container ended': [
-      "const ended = exact.finishedNs > 0n && container.lists.shown === 'exited';",
-      'const ended = exact.finishedNs > 0n;',
+      "const ended = times.finishedNs > 0n && container.lists.shown === 'exited';",
+      'const ended = times.finishedNs > 0n;',
     ],
     'an event does not identify an id': [
       'if (event.object !== null) containers.identify(known, completed(known.identity, event.object));',
@@ -668,6 +676,100 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'all relists are one': ['    this.#parts.expectations.relistBegan();\n', ''],
   },
   'kubeletLag.ts': {
+    'a miss takes an answer from before its proof as one that did not show it': [
+      'if (notShown !== null && notShown.asked >= proven)',
+      'if (notShown !== null)',
+    ],
+    'the kubelet is not asked again before a miss is judged': [
+      'if (notShown !== null && notShown.asked >= due.to) return;',
+      'if (notShown !== null) return;',
+    ],
+    'a sandbox can be late': [
+      'if (container.isSandbox || container.hasRegressed ||',
+      'if (container.hasRegressed ||',
+    ],
+    'an answer is about every pod': ['if (wait.container.identity.podUid !== podUid) continue;', ''],
+    'an answer to a question from before the deadline puts off the next one': [
+      'if (deadline === null || asked >= deadline) wait.answered(at);',
+      'wait.answered(at);',
+    ],
+    'an answer proves something whatever is in doubt': [
+      'wasShown || this.#witness.whyUnknown(wait, wait.proof ?? wait.due) !== null)',
+      'wasShown)',
+    ],
+    'a verdict does not ask again what is in doubt': [
+      'if (this.#witness.whyUnknown(wait, proof) !== null) return;',
+      '',
+    ],
+    'a step of the clock leaves the bounds that were computed from it': [
+      'if (stepped && wait.proof?.byWallClock) wait.proof = { ...wait.proof, from: null };',
+      '',
+    ],
+    'no list confirms an answer that lacks the container': [
+      '    wait.confirm(wait.container.lists.lowerBound(DELETED));\n',
+      '',
+    ],
+    'a late stop stays open when its container went back to running': [
+      'if (wait.container.hasRegressed) return true;',
+      '',
+    ],
+    'the kubelet is asked for ever': ['return now > shift(opened, REMEMBERED_FOR);', 'return false;'],
+    'a late stop is waited for when its container is forgotten': [
+      'return this.#parts.containers.find(container.id) !== container;',
+      'return false;',
+    ],
+    'what was not reported because of the limit is reported later': [
+      'if (proof === null || isSuppressed) return;',
+      'if (proof === null) return;',
+    ],
+    'a question that is not answered is never asked again': [
+      'if (asked !== undefined && now < shift(asked, ANSWERED_WITHIN)) return;',
+      'if (asked !== undefined) return;',
+    ],
+    'a status was late until the answer came': [
+      'lateness: between(proof.to, asked)',
+      'lateness: between(proof.to, at)',
+    ],
+    'the kubelet is asked as soon as an event is due': [
+      '|| now < shift(deadline, -ASK_AHEAD)) return;',
+      ') return;',
+    ],
+    'the status of a sandbox is shown': [
+      'if (container.isSandbox || !isShownStage(stage)) return null;',
+      'if (!isShownStage(stage)) return null;',
+    ],
+    'a miss that the kubelet showed is measured from its proof': [
+      '?? bounds.from ?? epochStart;',
+      '?? bounds.to;',
+    ],
+    'a miss that the kubelet showed is measured from its lower bound, whatever its exact time': [
+      'const began = dateOf({ container, stage }) ?? bounds.from',
+      'const began = bounds.from',
+    ],
+    'the kubelet did not show a miss until the answer came': [
+      "return { is: 'not_shown', until: since(epochStart, notShown.asked) };",
+      "return { is: 'not_shown', until: since(epochStart, notShown.at) };",
+    ],
+    'what is dated after it was shown is not counted': [
+      'if (exact === null && now < shift(watched, DATED_WITHIN)) return;',
+      '',
+    ],
+    'what an answer showed is not brought at once': [
+      'if (now < shift(answered ?? now, BROUGHT_WITHIN)) return;',
+      '',
+    ],
+    'the end of a start that failed is counted': [
+      'container.hasRegressed || !container.times.proveRun) return false;',
+      'container.hasRegressed) return false;',
+    ],
+    'what went back to running is counted': [
+      'if (whileTerminating || container.hasRegressed ||',
+      'if (whileTerminating ||',
+    ],
+    'what was shown before it happened is counted': [
+      ' || watched < shift(exact, -CLOCK_STEP)) return false;',
+      ') return false;',
+    ],
     'that no message came makes a start or stop late': [
       'if (notShown !== null && notShown.asked >= deadline && !notShown.isStarting) {',
       'if (notShown === null || (notShown.asked >= deadline && !notShown.isStarting)) {',
@@ -698,9 +800,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '(wait.findingId !== null && this.#witness.isReplaced(wait.container))',
       'false',
     ],
-    'a late stop is never resolved': [
-      'if (wait.findingId !== null) this.#resolve(wait, firstOf(shown));',
-      '',
+    'a late stop is never resolved': ['this.#resolve(wait, firstOf(shown));', ''],
+    'what the runtime took back is resolved as what the status showed': [
+      "this.#resolve(wait, now, wait.container.hasRegressed ? 'state_went_back' : undefined);",
+      'this.#resolve(wait, now);',
+    ],
+    'whatever resolves a late stop, the runtime took it back': [
+      "wait.container.hasRegressed ? 'state_went_back' : undefined",
+      "'state_went_back'",
     ],
     'a later proof replaces the first': ['wait.proof ??= proof;', 'wait.proof = proof;'],
     'a container that the kubelet no longer shows running is still shown to run': [
@@ -743,6 +850,23 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'kubeletWitness.ts': {
+    'a watch that broke is one that began too late': [
+      "return from < firstSince ? 'before_watch' : 'watch_gap';",
+      "return 'before_watch';",
+    ],
+    'an exact time alone bounds a change': [
+      'if (from === null || bounds === null || bounds.from === null) return',
+      'if (from === null || bounds === null) return',
+    ],
+    'a pod that has ended can accuse': ["if (pod.ended !== null) return 'pod_ended';", ''],
+    'a container that was created before this one replaced it': [
+      'attempt !== null && attempt > container.identity.attempt',
+      'attempt !== null',
+    ],
+    'a container that was created later is before this one': [
+      ' || attempt === null || attempt >= identity.attempt;',
+      ' || attempt === null;',
+    ],
     'a watch that began after the list before can accuse': [
       'if (!this.#sights.covers(from)) return',
       'if (this.#sights.since === null) return',
@@ -795,16 +919,63 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
   },
   'kubeletWait.ts': {
     'a container that an answer lacks is not shown, whether lists still have it or not': [
-      "if (answer.podState === 'absent') this.#unconfirmed ??= answer;\n    else this",
-      'this',
+      "if (answer.podState !== 'absent') {",
+      'if (true) {',
+    ],
+    'the first answer that lacks the container waits for a list, however early it was asked for': [
+      'if (this.#unconfirmed === null || (deadline !== null && this.#unconfirmed.asked < deadline)) {',
+      'if (this.#unconfirmed === null) {',
+    ],
+    'the last answer that lacks the container waits for a list': [
+      'if (this.#unconfirmed === null || (deadline !== null && this.#unconfirmed.asked < deadline)) {',
+      'if (true) {',
+    ],
+    'a list confirms an answer from before the last one': [
+      'this.#notShown = answer;\n      this.#unconfirmed = null;',
+      'this.#notShown = answer;',
     ],
     'a list from before the question confirms that the container was there': [
       'listed < answer.asked) return;',
       'listed < 0) return;',
     ],
     'questions come in equal pauses': ['2 * this.#pause', 'this.#pause'],
+    'the pause between questions has no limit': ['Math.min(MAX_PAUSE, 2 * this.#pause)', '2 * this.#pause'],
   },
   'kubeletSights.ts': {
+    'a waiting container has started': ["if (state === 'waiting') continue;", ''],
+    'a watch that broke covers what comes': [
+      "      case 'broken':\n        this.#since = null;\n",
+      "      case 'broken':\n",
+    ],
+    'a watch that is opened again covers what the last one did': [
+      'this.#opened = sight.at;\n        this.#since = null;',
+      'this.#opened = sight.at;',
+    ],
+    'a pod of which a message could not be read stays unknown': [
+      '    this.isUnknown = false;\n    if (this.ended',
+      '    if (this.ended',
+    ],
+    'a pod that comes back has ended': ['    this.ended = null;\n    this.see(', '    this.see('],
+    'a pod that comes back is still terminating': [
+      'if (this.ended !== null) this.isTerminating = false;',
+      '',
+    ],
+    'containers that no status names are remembered for ever': [
+      'if (each.last < before && each.last < last) this.containers.delete(id);',
+      ';',
+    ],
+    'the containers of the last status are forgotten': [
+      'if (each.last < before && each.last < last)',
+      'if (each.last < before)',
+    ],
+    'of the containers of a pod none is forgotten before five minutes': [
+      'this.#forgetBeyond(MAX_CONTAINERS, at);',
+      '',
+    ],
+    'ended pods count as present': [
+      'this.#pods.size - this.#ended.size >= MAX_PODS',
+      'this.#pods.size >= MAX_PODS',
+    ],
     'a watch covers changes before it has reported every pod': [
       "        this.#since = null;\n        break;\n      case 'synced'",
       "        this.#since = sight.at;\n        break;\n      case 'synced'",
@@ -1103,21 +1274,6 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [inFile('absences.ts', [' && sandboxes.start > absence.end) this', ') this'])],
     survives:
       'absences are decided before the containers of the same relist are compared: by its sandboxes alone',
-  },
-  {
-    name: 'a miss takes an answer from before its proof as one that did not show it',
-    edits: [
-      inFile('kubeletLag.ts', [
-        'if (notShown !== null && notShown.asked >= proven)',
-        'if (notShown !== null)',
-      ]),
-    ],
-    survives: 'every question comes after the proof that made it due',
-  },
-  {
-    name: 'a container that went back to running can accuse',
-    edits: [inFile('kubeletWitness.ts', ["if (container.hasRegressed) return 'state_went_back';", ''])],
-    survives: 'its wait has ended then',
   },
   ...Object.entries(SINGLE_EDITS).flatMap(([file, mutants]) =>
     Object.entries(mutants).map(([name, edit]) => ({ name, edits: [inFile(file, edit)] })),

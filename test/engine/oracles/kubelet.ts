@@ -78,13 +78,26 @@ function transitionOf(run: HistoryRun, reported: ReportedFinding): Transition | 
   return happened === null ? null : { container, type: eventType, happened };
 }
 
-/** When the kubelet's status had shown it, or something that means that the kubelet knew of it. */
-function knownAt({ kubelet, containers }: GroundTruth, { container, type, happened }: Transition): number {
+/** When the kubelet's status had shown it, or something that means that the kubelet knew of it, from a moment on. */
+function knownAt(
+  { kubelet, containers }: GroundTruth,
+  { container, type }: Transition,
+  from: number,
+): number {
   // Of a container whose state the runtime does not know, a status takes back what it showed.
   if (container.wrongViews.some(({ shown }) => shown === 'unknown')) return Number.POSITIVE_INFINITY;
-  const replaced = replacedAt(kubelet, containers, container, happened);
-  return Math.min(firstShownAt(kubelet, container, type), replaced);
+  const replaced = replacedAt(kubelet, containers, container, from);
+  return Math.min(firstShownAt(kubelet, container, type, from), replaced);
 }
+
+/**
+ * Since when the kubelet can have known of what is reported late. What the runtime hides, or goes on to show as running, has not changed
+ * for the kubelet either, and a status of the kubelet takes back what it showed before.
+ */
+const changedAt = ({ container, happened }: Transition, { finding: { window } }: ReportedFinding): number =>
+  container.wrongViews.some(({ shown }) => shown !== 'unknown')
+    ? Math.max(happened, (window?.from ?? 0) / 1000)
+    : happened;
 
 function isTrulyLate(run: HistoryRun, reported: ReportedFinding): boolean {
   const { truth } = run;
@@ -94,16 +107,14 @@ function isTrulyLate(run: HistoryRun, reported: ReportedFinding): boolean {
   const asked = Number(proof['asked']) / 1000;
   const to = window.to / 1000;
   const { podUid } = transition.container.object;
-  // What the runtime goes on to show as running has not ended for the kubelet either.
-  const wentOn = transition.container.wrongViews.some(({ shown }) => shown === 'running');
-  const from = wentOn ? Math.max(transition.happened, window.from / 1000) : transition.happened;
+  const from = changedAt(transition, reported);
   const isWatched = truth.kubelet.watches.some(
     ({ synced, closed }) => synced <= from && closed > Number(proof['answered']) / 1000,
   );
   return (
     transition.happened <= to &&
     truth.kubelet.pods.some((pod) => pod.podUid === podUid) &&
-    knownAt(truth, transition) > asked &&
+    knownAt(truth, transition, from) > asked &&
     terminatingAt(truth.kubelet, podUid) > asked &&
     isWatched &&
     asked - to >= KUBELET_LATE_AFTER &&
@@ -118,8 +129,8 @@ function falselyResolved(run: HistoryRun, late: readonly ReportedFinding[]): str
     const transition = transitionOf(run, reported);
     const goesBack = transition?.container.wrongViews.some(({ shown }) => shown === 'running') ?? false;
     if (at === undefined || transition === null || goesBack) return [];
-    const isUnsure = knownAt(run.truth, transition) === Number.POSITIVE_INFINITY;
-    return isUnsure || at >= knownAt(run.truth, transition) ? [] : [`${nameOf(reported)} resolved`];
+    const known = knownAt(run.truth, transition, changedAt(transition, reported));
+    return known === Number.POSITIVE_INFINITY || at >= known ? [] : [`${nameOf(reported)} resolved`];
   });
 }
 
@@ -147,16 +158,26 @@ function isClearlyLate(truth: GroundTruth, transition: Transition): boolean {
   const stays = lists
     .filter((list) => list.compared > after.compared && list.sandboxes.start <= until)
     .every((list) => list.whole && ['running', 'exited'].includes(shownBy(list, container)));
-  const isWatched = kubelet.watches.some(
+  const watch = kubelet.watches.find(
     ({ synced, closed }) =>
       synced + CLOCK_ERROR < Math.min(before.sandboxes.start, transition.happened) && closed > until,
   );
+  // A kubelet that was restarted may have an old status again, and then it does not say that what it has shown to run still does.
+  const isOldAgain =
+    watch !== undefined &&
+    history.kubelet.watches.some(({ restarts }) => restarts) &&
+    type === 'STOPPED' &&
+    firstShownAt(kubelet, container, 'STARTED') < watch.opened;
+  // A status may prove it before the list does.
   const reported = kubelet.sights.some(
     ({ received, sight }) =>
-      sight.is === 'pod' && sight.pod.podUid === podUid && received <= callOf(after, container).end,
+      sight.is === 'pod' && sight.pod.podUid === podUid && received <= transition.happened,
   );
+  // The verdict waits for some time after a stall.
+  const isStalled = history.streamGaps.some((ms) => ms > callOf(after, container).end && ms <= until);
   const isUnknown = firstShownAt(kubelet, container, type) > until && terminatingAt(kubelet, podUid) > until;
-  return stays && isWatched && reported && isUnknown && until < HORIZON;
+  const isWatched = watch !== undefined && !isOldAgain && reported && !isStalled;
+  return stays && isWatched && isUnknown && until < HORIZON;
 }
 
 const proves = (type: ShownType, shown: string): boolean =>
@@ -217,11 +238,24 @@ function lagsOf(truth: GroundTruth, transition: Transition): Lag[] {
   const { container, type, happened } = transition;
   // It is dated by when it was noticed.
   if (type === 'STOPPED' && history.runtime === 'isulad') return [];
-  const first = kubelet.sights.find(({ sight }) => shows(sight, container, type));
+  const showing = kubelet.sights.filter(({ sight }) => shows(sight, container, type));
+  const [first] = showing;
   if (first === undefined) return [];
-  const ms = Math.max(0, first.received - happened);
-  return [{ ms, isClear: isClearlyCounted(truth, transition, first.received) }];
+  // The end of a pod shows the end of what has been named, if only in an answer; a message that is overtaken by it may name more.
+  const isNamed = isNamedBy(kubelet, container, first.received);
+  const next = isNamed ? undefined : showing.find(({ sight }) => sight.is === 'pod');
+  return [first, next].flatMap((each) => {
+    if (each === undefined) return [];
+    const ms = Math.max(0, each.received - happened);
+    return [{ ms, isClear: isNamed && isClearlyCounted(truth, transition, each.received) }];
+  });
 }
+
+const isNamedBy = ({ sights }: GroundTruth['kubelet'], { id }: HistoryContainer, at: number): boolean =>
+  sights.some(
+    ({ received, sight }) =>
+      received <= at && sight.is === 'pod' && sight.pod.containers.some((each) => each.id === id),
+  );
 
 function shows(
   sight: GroundTruth['kubelet']['sights'][number]['sight'],
@@ -257,15 +291,9 @@ function isClearlyCounted(
   const isStalled = history.streamGaps.some(
     (at) => at >= happened && at <= Math.max(received, event.received) + 1_500,
   );
-  const named = kubelet.sights.some(
-    (each) =>
-      each.received <= received &&
-      each.sight.is === 'pod' &&
-      each.sight.pod.containers.some(({ id }) => id === container.id),
-  );
   const isTerminating = terminatingAt(kubelet, container.object.podUid) <= received;
   const isEarly = Math.max(received, event.received) < HORIZON - 1_000;
-  return isPrompt && isDated && isInTime && isWatched && !isStalled && named && !isTerminating && isEarly;
+  return isPrompt && isDated && isInTime && isWatched && !isStalled && !isTerminating && isEarly;
 }
 
 // What misses say.

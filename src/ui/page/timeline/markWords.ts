@@ -13,7 +13,7 @@ export function holeInWords(finding: TimelineFinding): string {
       ? ''
       : ` between ${moment(msOf(from))} and ${clock(msOf(to)).slice(0, 8)} UTC`;
   if (kind === 'kubelet_late')
-    return `${visible(eventType ?? 'change')}${between}, shown late by the kubelet's own status: ${resolvedAt === null ? 'not yet' : `at ${moment(msOf(resolvedAt))} UTC`}`;
+    return `${visible(eventType ?? 'change')}${between}, shown late by the kubelet's own status, ${resolvedAt === null ? 'and not resolved' : `and resolved at ${moment(msOf(resolvedAt))} UTC`}`;
   const window = between === '' ? '' : `, due${between}`;
   const later =
     resolvedAt === null ? 'and not received' : `and resolved only at ${moment(msOf(resolvedAt))} UTC`;

@@ -247,6 +247,6 @@ test('what the status of the kubelet showed late is a hole of its own, and never
   expect(words(holes)).toEqual(['STOPPED late in the kubelet']);
   expect(words([...holes, holeOf(missed(0, 61))])).toEqual(['2 missed or late in the kubelet']);
   expect(holeInWords(late)).toBe(
-    "STOPPED between 2026-11-22 03:01:00 and 03:01:05 UTC, shown late by the kubelet's own status: not yet",
+    "STOPPED between 2026-11-22 03:01:00 and 03:01:05 UTC, shown late by the kubelet's own status, and not resolved",
   );
 });
