@@ -30,6 +30,7 @@ import {
   containerOf,
   findingsOf,
   type HistoryRun,
+  isFresh,
   isPlain,
   isWatched,
   nameOf,
@@ -163,6 +164,8 @@ const isSharedPidKnown = (truth: GroundTruth, container: HistoryContainer, by: n
     (each) =>
       each.of.container.id === container.id &&
       !each.of.digest &&
+      // A replayed event of what is not tracked yet is not read.
+      isFresh(truth, each) &&
       stateAt(container, each.of.built) !== null &&
       handedOverAt(truth, each) < by,
   );
