@@ -7,6 +7,7 @@ import {
   type ContainerFilter,
   ContainerState,
   type ContainerStatus,
+  NamespaceMode,
   type PodSandboxFilter,
   PodSandboxState,
   type PodSandboxStatus,
@@ -51,6 +52,15 @@ export function sandboxMessage(sandbox: SimulatedSandbox): WireSandbox & PodSand
     createdAt: sandbox.createdNs,
     labels: { ...sandbox.labels },
     annotations: { ...sandbox.annotations },
+    linux: {
+      namespaces: {
+        options: {
+          network: NamespaceMode.POD,
+          pid: sandbox.sharedPid ? NamespaceMode.POD : NamespaceMode.CONTAINER,
+          ipc: NamespaceMode.POD,
+        },
+      },
+    },
   };
 }
 
@@ -80,17 +90,21 @@ export function containerStatus(container: SimulatedContainer): ContainerStatus 
   const { podSandboxId: _, ...common } = containerMessage(container);
   const { startedNs, finishedNs, exitCode } = container;
   const ended = shownState(container) === 'exited';
+  const isOver = ended || container.unknownStart;
   return {
     ...common,
     startedAt: startedNs,
-    finishedAt: ended ? finishedNs : 0n,
+    finishedAt: isOver ? finishedNs : 0n,
     exitCode: ended ? exitCode : 0,
     reason: ended ? reasonOf(container) : '',
     message: '',
+    // CRI-O takes no log from the request of what it restores.
+    logPath: `/var/log/pods/${container.restored ? container.id : `${container.name}/${container.attempt}`}.log`,
   };
 }
 
-function reasonOf({ createdNs, startedNs, finishedNs, exitCode }: SimulatedContainer): string {
+function reasonOf({ createdNs, startedNs, finishedNs, exitCode, oomKilled }: SimulatedContainer): string {
+  if (oomKilled) return 'OOMKilled';
   if (startedNs === 0n || (startedNs === createdNs && startedNs === finishedNs)) return 'StartError';
   return exitCode === 0 ? 'Completed' : 'Error';
 }
@@ -124,9 +138,20 @@ export function eventMessage(
     createdAt: createdNs,
     podSandboxStatus: sandbox && sandboxMessage(sandbox),
     containersStatuses: statuses.map((each) =>
-      draft.stillRunning && each.id === draft.id ? { ...each, ...STILL_RUNNING } : each,
+      each.id === draft.id ? ownStatus(each, draft, profile) : each,
     ),
   };
+}
+
+/** The status of what an event is about may be older than the event says. */
+function ownStatus(
+  own: ContainerStatus,
+  { type, stillRunning }: Pick<EventDraft, 'type'> & { readonly stillRunning: boolean },
+  { stoppedShowsOom }: Profile,
+): ContainerStatus {
+  if (stillRunning) return { ...own, ...STILL_RUNNING };
+  const isEarly = type === 'STOPPED' && own.reason === 'OOMKilled' && !stoppedShowsOom;
+  return isEarly ? { ...own, reason: 'Error' } : own;
 }
 
 const STILL_RUNNING = { state: CONTAINER_STATES.running, finishedAt: 0n, exitCode: 0, reason: '' } as const;

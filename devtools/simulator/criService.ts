@@ -2,7 +2,7 @@
  * The CRI service of a simulated runtime: the unary calls, the lists and the event stream.
  */
 import { type MethodDefinition, type Server, type ServerWritableStream, status } from '@grpc/grpc-js';
-import type { ContainerConfig, PodSandboxConfig } from '../../src/cri/runtime.ts';
+import { type ContainerConfig, NamespaceMode, type PodSandboxConfig } from '../../src/cri/runtime.ts';
 import { CRI_METHODS, EVENTS_PATH } from './criClient.ts';
 import { containerStatus, sandboxMessage, statusesFor } from './criMessages.ts';
 import type { ListOutcome, ListRequest } from './lister.ts';
@@ -101,7 +101,7 @@ function serveLifecycle(server: Server, { core, later }: CriServiceOptions): voi
     return {};
   });
   changing(server, core, CRI_METHODS.stopContainer, ({ containerId }) => {
-    if (pods.containers.get(containerId)?.state === 'running') pods.stopContainer(containerId);
+    if (pods.containers.has(containerId)) pods.stopContainer(containerId);
     return {};
   });
   changing(server, core, CRI_METHODS.removeContainer, ({ containerId }) => {
@@ -233,10 +233,11 @@ function refusal(error: unknown): CallRefusal {
 }
 
 function podSpec(config: PodSandboxConfig | undefined): SimulatedPodSpec {
-  const { metadata, labels = {}, annotations = {} } = config ?? {};
+  const { metadata, labels = {}, annotations = {}, linux } = config ?? {};
   if (metadata === undefined) throw new IllegalStep('wrong-state', 'the sandbox config has no metadata');
   const { name, namespace, uid, attempt } = metadata;
-  return { name, namespace, uid, attempt, labels, annotations };
+  const sharedPid = linux?.securityContext?.namespaceOptions?.pid === NamespaceMode.POD;
+  return { name, namespace, uid, attempt, labels, annotations, sharedPid };
 }
 
 function containerSpec(config: ContainerConfig | undefined): SimulatedContainerSpec {

@@ -183,7 +183,7 @@ describe('on a socket', () => {
   test.each(PROFILE_NAMES)('%s streams its lists or answers UNIMPLEMENTED', async (profile) => {
     const runtime = await bed.start({ profile });
     runtime.runPod({ name: 'web', containers: ['app', 'sidecar'] });
-    const has = profile === 'containerd-2.4' || profile === 'crio-1.36';
+    const has = PROFILES[profile].listBatch !== null;
     expect(await streamed(bed.connect(runtime))).toEqual(
       has ? { sizes: [2], code: status.OK } : { sizes: [], code: status.UNIMPLEMENTED },
     );

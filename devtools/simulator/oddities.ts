@@ -49,15 +49,15 @@ class Script {
     return { id, name: this.#name, namespace: 'sim', uid: uidFor(seed, this.#name), attempt };
   }
 
-  runPod(attempt = 0): string {
-    const pod = this.pod(attempt);
+  runPod(attempt = 0, sharedPid = false): string {
+    const pod = { ...this.pod(attempt), sharedPid };
     this.play(5, { do: 'runPod', pod });
     return pod.id;
   }
 
-  create(attempt = 0): string {
+  create(attempt = 0, restored = false): string {
     const id = idFor(this.#options.seed, 'container', this.#name, attempt);
-    const container = { id, name: 'app', attempt };
+    const container = { id, name: 'app', attempt, restored };
     this.play(10, { do: 'createContainer', sandbox: this.sandbox, container });
     return id;
   }
@@ -119,6 +119,30 @@ const ODDITIES = {
     script.play(20, { do: 'exitContainer', id, exitCode: 128, failedTimes });
     script.wait(script.holdMs).remove(id).removePod();
   },
+  'unknown-start': (script) => {
+    script.runPod();
+    const id = script.create();
+    script.play(20, { do: 'exitContainer', id, exitCode: 128, unknownStart: true });
+    script.wait(script.holdMs).remove(id).removePod();
+  },
+  'never-started': (script) => {
+    script.runPod();
+    const id = script.create();
+    script.play(script.holdMs, { do: 'stopContainer', id });
+    script.wait(script.holdMs).remove(id).removePod();
+  },
+  'oom-killed': (script) => {
+    const id = running(script);
+    script.play(0, { do: 'exitContainer', id, exitCode: 137, oomKilled: true });
+    script.wait(script.holdMs).remove(id).removePod();
+  },
+  restored: (script) => {
+    script.runPod();
+    const id = script.create(0, true);
+    script.play(script.holdMs, { do: 'startContainer', id, announce: script.random.chance(0.5) });
+    script.wait(script.holdMs).exit(id);
+    script.wait(script.holdMs).remove(id).removePod();
+  },
   'slow-sandbox': (script) => {
     script.play(0, { do: 'createPod', pod: script.pod() });
     script.wait(script.holdMs).runPod();
@@ -151,6 +175,16 @@ const ODDITIES = {
   'removed-running': (script) => {
     running(script);
     script.removeRunningPod();
+  },
+  'removed-running-shared': (script) => {
+    script.runPod(0, true);
+    script.run();
+    script.wait(script.holdMs).removeRunningPod();
+  },
+  'stopped-last': (script) => {
+    const id = running(script);
+    script.play(5, { do: 'removeContainer', id, stoppedLast: true });
+    script.wait(script.holdMs).removePod();
   },
   'state-late': (script) => {
     const id = running(script);

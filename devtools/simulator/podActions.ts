@@ -17,15 +17,23 @@ export type PodAction =
       readonly sandbox: string;
       readonly container: WithId<SimulatedContainerSpec>;
     }
-  | { readonly do: 'startContainer'; readonly id: string; readonly exitsAtOnce?: number }
+  | {
+      readonly do: 'startContainer';
+      readonly id: string;
+      readonly exitsAtOnce?: number;
+      readonly announce?: boolean;
+    }
   | {
       readonly do: 'exitContainer';
       readonly id: string;
       readonly exitCode: number;
       readonly unnoticed?: boolean;
       readonly failedTimes?: 'zero' | 'same';
+      readonly unknownStart?: boolean;
+      readonly oomKilled?: boolean;
     }
-  | { readonly do: 'removeContainer' | 'notice'; readonly id: string }
+  | { readonly do: 'removeContainer'; readonly id: string; readonly stoppedLast?: boolean }
+  | { readonly do: 'stopContainer' | 'notice'; readonly id: string }
   | { readonly do: 'show'; readonly id: string; readonly shown: ShownItemState | null }
   | { readonly do: 'spurious'; readonly id: string; readonly type: EventType }
   | { readonly do: 'stopPod' | 'beginRemoval' | 'finishRemoval'; readonly sandbox: string };
@@ -57,6 +65,9 @@ export function perform(pods: SimulatedPods, act: PodAction): void {
       pods[act.do](act.id, act);
       return;
     case 'removeContainer':
+      pods.removeContainer(act.id, act);
+      return;
+    case 'stopContainer':
     case 'notice':
       pods[act.do](act.id);
       return;

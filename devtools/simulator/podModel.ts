@@ -14,6 +14,8 @@ export interface SimulatedSandbox {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly createdNs: bigint;
+  /** Its containers share a PID namespace. */
+  readonly sharedPid: boolean;
   ready: boolean;
   /** Null: the true state. */
   shown: ShownItemState | null;
@@ -29,12 +31,17 @@ export interface SimulatedContainer {
   readonly annotations: Readonly<Record<string, string>>;
   readonly command: readonly string[];
   readonly createdNs: bigint;
+  /** From a checkpoint. */
+  readonly restored: boolean;
   state: 'created' | 'running' | 'exited';
   startedNs: bigint;
   finishedNs: bigint;
   exitCode: number;
+  oomKilled: boolean;
   /** Null: the true state. */
   shown: ShownItemState | null;
+  /** Its start failed, and nobody knows what is left of it. */
+  unknownStart: boolean;
   /** The event of an exit that the runtime has not noticed yet. */
   unnoticed: EventDraft | null;
   /** It exited while the runtime was down. */
@@ -55,6 +62,7 @@ export interface SimulatedPodSpec {
   readonly attempt?: number;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
+  readonly sharedPid?: boolean;
 }
 
 export interface SimulatedContainerSpec {
@@ -66,6 +74,8 @@ export interface SimulatedContainerSpec {
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly command?: readonly string[];
+  /** It is restored from a checkpoint. */
+  readonly restored?: boolean;
 }
 
 /** How a container ends. */
@@ -75,6 +85,9 @@ export interface ContainerExit extends AnnounceOptions {
   readonly unnoticed?: boolean;
   /** Of a failed start of containerd: `zero` has no started_at, `same` has the same created_at, started_at and finished_at. */
   readonly failedTimes?: 'zero' | 'same';
+  /** A failed start is UNKNOWN, where the profile has that. */
+  readonly unknownStart?: boolean;
+  readonly oomKilled?: boolean;
 }
 
 /** An event to be built. `listed`: the sandbox is still listed, so that the event has its status. */

@@ -15,6 +15,7 @@ import { noteFault, type ShownItemState } from './groundTruth.ts';
 import {
   type AnnounceOptions,
   type ContainerExit,
+  type EventDraft,
   IllegalStep,
   podLabels,
   type SimulatedContainer,
@@ -35,6 +36,8 @@ const FAILED_TIMES = {
   same: 'all times are the same',
   later: 'started_at is created_at',
 } as const;
+/** The zero time of Go, in nanoseconds as `UnixNano` has it. */
+const GO_ZERO_NS = -6_795_364_578_871_345_152n;
 const FAILED_WITH = { 'cri-o': 'later', isulad: 'zero' } as const;
 
 export class SimulatedPods {
@@ -96,16 +99,20 @@ export class SimulatedPods {
       annotations: spec.annotations ?? {},
       command: spec.command ?? [],
       createdNs: this.#now(),
+      restored: spec.restored === true,
       state: 'created',
       startedNs: 0n,
       finishedNs: 0n,
       exitCode: 0,
+      oomKilled: false,
       shown: null,
+      unknownStart: false,
       unnoticed: null,
       exitedWhileDown: false,
     };
     this.containers.set(container.id, container);
-    this.#announcer.step(subjectOf(container), 'created', how);
+    const never = container.restored && this.#options.profile.restores !== 'all' ? 'profile' : null;
+    this.#announcer.step(subjectOf(container), 'created', { ...how, never });
     return container;
   }
 
@@ -123,7 +130,8 @@ export class SimulatedPods {
       this.#noteFault('duplicate_container', container, `${duplicate.id} runs too`);
     container.state = 'running';
     container.startedNs = this.#now();
-    const draft = this.#announcer.record(subjectOf(container), 'started', how);
+    const never = container.restored && this.#options.profile.restores === 'end_only' ? 'profile' : null;
+    const draft = this.#announcer.record(subjectOf(container), 'started', { ...how, never });
     if (how.exitsAtOnce !== undefined) {
       this.#noteFault('stopped_first', container, 'it ended before its start was announced');
       this.exitContainer(id, { ...how, exitCode: how.exitsAtOnce });
@@ -140,6 +148,7 @@ export class SimulatedPods {
     container.exitCode = how.exitCode ?? (ran ? 0 : 128);
     container.finishedNs = this.#now();
     container.exitedWhileDown = this.#options.isDown();
+    container.oomKilled = how.oomKilled === true;
     if (!ran) {
       this.#failStart(container, how);
       return;
@@ -156,8 +165,29 @@ export class SimulatedPods {
 
   /** Ends a container as StopContainer does. */
   stopContainer(id: string, how: AnnounceOptions = {}): void {
-    this.exitContainer(id, { ...how, exitCode: 137 });
-    if (this.#options.profile.stopAnnouncesDeleted) this.spurious(id, 'DELETED');
+    const container = this.container(id);
+    if (container.state === 'created') this.#stopUnstarted(container, how);
+    else if (container.unknownStart) this.#cleanUpStart(container, how);
+    else if (container.state === 'running') {
+      this.exitContainer(id, { ...how, exitCode: 137 });
+      if (this.#options.profile.stopAnnouncesDeleted) this.spurious(id, 'DELETED');
+    }
+  }
+
+  /** Some runtimes end what never ran, too: its `started_at` is then no time at all. */
+  #stopUnstarted(container: SimulatedContainer, how: AnnounceOptions): void {
+    if (!this.#options.profile.stopsWhatNeverRan) return;
+    container.state = 'exited';
+    container.startedNs = GO_ZERO_NS;
+    container.finishedNs = this.#now();
+    container.exitCode = 137;
+    this.#announcer.step(subjectOf(container), 'stopped', { ...how, exitCode: 137 });
+  }
+
+  #cleanUpStart(container: SimulatedContainer, how: AnnounceOptions): void {
+    container.unknownStart = false;
+    this.show(container.id, null);
+    this.#announcer.announce(subjectOf(container), 'stopped', how, true);
   }
 
   /** Announces something that did not happen. */
@@ -195,8 +225,8 @@ export class SimulatedPods {
     this.#options.truth.record({ what: 'view', ...subjectOf(item), shown });
   }
 
-  /** Removes a container; a running one is ended first. */
-  removeContainer(id: string, how: AnnounceOptions = {}): void {
+  /** Removes a container; a running one is ended first. `stoppedLast`: its STOPPED is announced after its DELETED. */
+  removeContainer(id: string, how: AnnounceOptions & { readonly stoppedLast?: boolean } = {}): void {
     this.#remove(this.container(id), how, null);
   }
 
@@ -210,7 +240,7 @@ export class SimulatedPods {
     const { profile } = this.#options;
     const sandbox = this.sandbox(sandboxId);
     const never = profile.announcesSandboxRemoval ? null : 'profile';
-    this.#stopPod(sandbox, how, never);
+    this.#stopPod(sandbox, how, sandbox.sharedPid ? null : never);
     for (const container of this.containersOf(sandboxId)) this.#remove(container, how, never);
     if (profile.sandboxDeletedWhileListed) {
       this.#announcer.announce(subjectOf(sandbox), 'deleted', how, true);
@@ -257,19 +287,35 @@ export class SimulatedPods {
     if (!sandbox.ready) return;
     for (const container of this.containersOf(sandbox.id)) {
       if (container.unnoticed !== null) this.notice(container.id);
-      if (container.state === 'running') this.stopContainer(container.id, how);
+      this.stopContainer(container.id, how);
     }
     sandbox.ready = false;
     this.#announcer.step(subjectOf(sandbox), 'stopped', { ...how, never });
   }
 
-  #remove(container: SimulatedContainer, how: AnnounceOptions, never: 'profile' | null): void {
+  #remove(
+    container: SimulatedContainer,
+    how: AnnounceOptions & { readonly stoppedLast?: boolean },
+    never: 'profile' | null,
+  ): void {
     const { id } = container;
     if (container.unnoticed !== null) this.notice(id);
+    const last = how.stoppedLast === true ? this.#endSilently(container, how) : null;
     if (container.state === 'running') this.exitContainer(id, { ...how, exitCode: 137 });
+    else this.stopContainer(id, how);
     this.show(id, null);
     this.containers.delete(id);
     this.#announcer.step(subjectOf(container), 'deleted', { ...how, never });
+    this.#announcer.announceLater(last);
+  }
+
+  /** Ends a running container, and leaves its event for later. */
+  #endSilently(container: SimulatedContainer, how: AnnounceOptions): EventDraft | null {
+    container.state = 'exited';
+    container.finishedNs = this.#now();
+    container.exitCode = 137;
+    this.#noteFault('stopped_last', container, 'its end is announced after its removal');
+    return this.#announcer.record(subjectOf(container), 'stopped', { ...how, exitCode: 137 });
   }
 
   #failStart(container: SimulatedContainer, how: ContainerExit): void {
@@ -284,6 +330,10 @@ export class SimulatedPods {
     const { exitCode } = container;
     this.#noteFault('start_failed', container, FAILED_TIMES[times]);
     this.#announcer.step(subject, 'stopped', { ...how, exitCode, never: crio ? null : 'profile' });
+    if (how.unknownStart === true && this.#options.profile.failedStartsMayBeUnknown) {
+      container.unknownStart = true;
+      this.show(container.id, 'unknown');
+    }
     if (!crio) return;
     this.containers.delete(container.id);
     this.#announcer.step(subject, 'deleted', { ...how, never: 'profile' });
@@ -300,6 +350,7 @@ export class SimulatedPods {
       labels: { ...podLabels(pod), ...spec.labels },
       annotations: spec.annotations ?? {},
       createdNs: this.#now(),
+      sharedPid: spec.sharedPid === true,
       ready,
       shown: null,
     };

@@ -133,6 +133,98 @@ test.each(whose(streams))(
   },
 );
 
+test.each(whose((name) => streams(name) && isCrio(name)))(
+  '%s announces the STOPPED of a running sandbox that is removed if its containers share a PID namespace',
+  (name) => {
+    const runtime = with_(name);
+    const { events } = subscribeVirtual(runtime);
+    const { pods } = runtime.core;
+    const { id } = pods.runPod({ name: 'web', sharedPid: true });
+    expect(events[0]?.podSandboxStatus?.linux?.namespaces?.options?.pid).toBe(0);
+    pods.beginRemoval(id);
+    pods.finishRemoval(id);
+    expect(events.map((event) => shape(event, id))).toEqual(['sandbox STARTED', 'sandbox STOPPED']);
+  },
+);
+
+test.each(whose(streams))(
+  '%s announces the end of a container that never ran only if it is a CRI-O',
+  (name) => {
+    const runtime = with_(name);
+    const { events } = subscribeVirtual(runtime);
+    const { pods } = runtime.core;
+    const { id } = pods.runPod({ name: 'web' });
+    const [stopped = '', removed = ''] = ['app', 'sidecar'].map(
+      (container) => pods.createContainer(id, { name: container }).id,
+    );
+    pods.stopContainer(stopped);
+    pods.removeContainer(removed);
+    const ends = events
+      .filter(({ containerEventType: type }) => type === 2)
+      .map((event) => event.containerId);
+    expect(ends).toEqual(isCrio(name) ? [stopped, removed] : []);
+    expect(pods.container(stopped).state).toBe(isCrio(name) ? 'exited' : 'created');
+  },
+);
+
+test.each(whose(streams))(
+  '%s announces of a restored container what its kind does, and names its log',
+  (name) => {
+    const runtime = with_(name);
+    const { events } = subscribeVirtual(runtime);
+    const { pods } = runtime.core;
+    const { id } = pods.runPod({ name: 'web' });
+    const container = pods.createContainer(id, { name: 'app', restored: true }).id;
+    pods.startContainer(container);
+    pods.exitContainer(container);
+    const own = events.filter(({ containerId }) => containerId === container);
+    const all = ['container CREATED', 'container STARTED', 'container STOPPED'];
+    const silent = { all: 0, unknown: 1, end_only: 2 }[PROFILES[name].restores];
+    expect(own.map((event) => shape(event, id))).toEqual(all.slice(silent));
+    if (isCrio(name)) expect(own[0]?.containersStatuses[0]?.logPath).toBe(`/var/log/pods/${container}.log`);
+  },
+);
+
+test('a failed start of containerd 2.4 may be UNKNOWN, and its end is announced when it is removed', () => {
+  const typesOf = (profile: ProfileName) => {
+    const runtime = with_(profile);
+    const { events } = subscribeVirtual(runtime);
+    const { pods } = runtime.core;
+    const { id } = pods.runPod({ name: 'web' });
+    const container = pods.createContainer(id, { name: 'app' }).id;
+    pods.exitContainer(container, { unknownStart: true });
+    const { shown } = pods.container(container);
+    pods.removeContainer(container);
+    const own = events.filter(({ containerId }) => containerId === container);
+    return [shown, ...own.map((event) => shape(event, id))];
+  };
+  expect(typesOf('containerd-2.4')).toEqual([
+    'unknown',
+    'container CREATED',
+    'container STOPPED',
+    'container DELETED',
+  ]);
+  expect(typesOf('containerd-2.3')).toEqual([null, 'container CREATED', 'container DELETED']);
+});
+
+test('the STOPPED of a container that was killed for want of memory says so from containerd 2.3 on', () => {
+  const reasonOf = (profile: ProfileName) => {
+    const runtime = with_(profile);
+    const { events } = subscribeVirtual(runtime);
+    const { pods } = runtime.core;
+    const { id } = pods.runPod({ name: 'web' });
+    const container = pods.createContainer(id, { name: 'app' }).id;
+    pods.startContainer(container);
+    pods.exitContainer(container, { exitCode: 137, oomKilled: true });
+    return events.at(-1)?.containersStatuses[0]?.reason;
+  };
+  expect([reasonOf('containerd-2.1'), reasonOf('containerd-2.3'), reasonOf('containerd-2.4')]).toEqual([
+    'Error',
+    'OOMKilled',
+    'OOMKilled',
+  ]);
+});
+
 test('CRI-O 1.26.0 announces a DELETED when a container is stopped', () => {
   const runtime = with_('crio-1.26');
   const { events } = subscribeVirtual(runtime);

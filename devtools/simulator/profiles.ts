@@ -43,14 +43,25 @@ export interface Profile {
   /** The transitions that are announced at all. */
   readonly sandboxEvents: readonly EventType[];
   readonly containerEvents: readonly EventType[];
-  /** Whether RemovePodSandbox announces what it ends: the DELETED of its containers, the STOPPED of a running sandbox. */
+  /**
+   * Whether RemovePodSandbox announces what it ends: the DELETED of its containers, the STOPPED of a running sandbox. The STOPPED of a
+   * sandbox with a shared PID namespace is announced anyway: a process of its own ends.
+   */
   readonly announcesSandboxRemoval: boolean;
+  /** Whether a container that never ran gets a STOPPED when it is stopped or removed; elsewhere it is left as it is. */
+  readonly stopsWhatNeverRan: boolean;
+  /** What is announced of a restored container: everything, only its end, or all but its CREATED. */
+  readonly restores: 'all' | 'end_only' | 'unknown';
   /**
    * What a failed start leaves. `containerd`: an exited container whose `started_at` is 0 or whose three times are the same, and no
    * event. `cri-o`: a STOPPED with `started_at` = `created_at` and a later `finished_at`; the container is removed without a DELETED.
    * `isulad`: an exited container whose `started_at` is 0 and whose exit code is 127, and no event.
    */
   readonly failedStart: 'containerd' | 'cri-o' | 'isulad';
+  /** Whether a failed start may be UNKNOWN until it is stopped or removed, which then announces its STOPPED. */
+  readonly failedStartsMayBeUnknown: boolean;
+  /** Whether the STOPPED of a container that was killed for want of memory says so; elsewhere only later statuses do. */
+  readonly stoppedShowsOom: boolean;
   /** Whether the CREATED of a sandbox is announced that then fails to start. */
   readonly announcesFailedSandbox: boolean;
   /** Whether a sandbox is listed as NOTREADY before it starts; its CREATED says so too. */
@@ -99,7 +110,11 @@ const containerd: Profile = {
   sandboxEvents: ALL,
   containerEvents: ALL,
   announcesSandboxRemoval: true,
+  stopsWhatNeverRan: false,
+  restores: 'all',
   failedStart: 'containerd',
+  failedStartsMayBeUnknown: false,
+  stoppedShowsOom: false,
   announcesFailedSandbox: false,
   sandboxesListedBeforeStart: false,
   exitsDatedWhenNoticed: false,
@@ -122,11 +137,22 @@ const crio: Profile = {
   stopEndsStreams: { code: status.OK, details: '' },
   sandboxEvents: ['STARTED', 'STOPPED'],
   announcesSandboxRemoval: false,
+  stopsWhatNeverRan: true,
+  restores: 'end_only',
   failedStart: 'cri-o',
+  stoppedShowsOom: true,
   statusesOf: 'pod',
   statusTimestamp: 'nanoseconds',
   statusHasContainers: true,
   maxSendBytes: 80 * MIB,
+};
+
+const containerd24: Profile = {
+  ...containerd,
+  runtimeVersion: '2.4.2',
+  failedStartsMayBeUnknown: true,
+  stoppedShowsOom: true,
+  listBatch: 5000,
 };
 
 // Before 1.28 subscribers shared one channel; from 1.28 to 1.32 a race with a disconnect could crash the process. The
@@ -152,6 +178,7 @@ const isulad: Profile = {
   // The STARTED of a sandbox is not sent: seven events for a whole pod with one container.
   sandboxEvents: ['CREATED', 'STOPPED', 'DELETED'],
   failedStart: 'isulad',
+  stoppedShowsOom: true,
   announcesFailedSandbox: true,
   sandboxesListedBeforeStart: true,
   exitsDatedWhenNoticed: true,
@@ -174,8 +201,10 @@ export const PROFILES = {
   'containerd-2.0.0': { ...containerd, runtimeVersion: '2.0.0', statusTimestamp: 'nanoseconds' },
   'containerd-2.0': { ...containerd, runtimeVersion: '2.0.5' },
   'containerd-2.1': containerd,
-  'containerd-2.3': { ...containerd, runtimeVersion: '2.3.0' },
-  'containerd-2.4': { ...containerd, runtimeVersion: '2.4.0', listBatch: 5000 },
+  'containerd-2.3': { ...containerd, runtimeVersion: '2.3.7', stoppedShowsOom: true },
+  'containerd-2.4': containerd24,
+  // No such version was seen: one that restores pods and announces as little as the CRI allows.
+  'containerd-restoring': { ...containerd24, runtimeVersion: '2.5.0', restores: 'unknown' },
   'crio-1.25': {
     ...crio,
     ...NO_EVENTS,

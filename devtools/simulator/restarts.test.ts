@@ -39,7 +39,7 @@ test('a restart plan restarts the runtime repeatedly, ends containers meanwhile 
   await until(() => faultFacts(runtime.truth, 'up').length >= 2);
   const stopped = transitionFacts(runtime.truth).filter(({ transition }) => transition === 'stopped');
   expect(stopped.map(({ silent }) => silent)).toEqual(['down', 'down']);
-  expect(runtime.profile.runtimeVersion).toBe('2.3.0');
+  expect(runtime.profile.runtimeVersion).toBe('2.3.7');
   expect(faultFacts(runtime.truth, 'down').length).toBeGreaterThanOrEqual(2);
 });
 

@@ -9,7 +9,9 @@ import { eventFacts, faultFacts, subscribeVirtual, transitionFacts } from './tes
 import { VirtualRuntime } from './virtualRuntime.ts';
 
 const MINUTE = 60_000;
-const EVERY_ODDITY: OddityProbabilities = Object.fromEntries(ODDITY_NAMES.map((name) => [name, 0.05]));
+const EVERY_ODDITY: OddityProbabilities = Object.fromEntries(
+  ODDITY_NAMES.map((name) => [name, 0.8 / ODDITY_NAMES.length]),
+);
 
 const churn = { pods: 4, meanMs: 2000, restarts: 1, odds: EVERY_ODDITY, oddForMs: 500, leadMs: 5000 };
 

@@ -2,7 +2,7 @@
  * What the runtime's statuses showed: the exact times of containers, and the states of other ids that came with an event. They are
  * on record only in the proofs of findings: what these say of the runtime is taken over, what they conclude is not.
  */
-import type { ExactTimes, ShownState } from '../protocol/observation.ts';
+import { type ExactTimes, type ShownState, STATUS_TRAITS } from '../protocol/observation.ts';
 import type { Mono } from '../protocol/units.ts';
 import type { KnownStatuses } from './reading.ts';
 import type { StoredFinding } from './storedEpoch.ts';
@@ -60,8 +60,15 @@ export class StatusesOfProofs implements KnownStatuses {
     const later = (key: 'createdNs' | 'startedNs' | 'finishedNs') =>
       exact[key] > 0n ? exact[key] : (known?.[key] ?? 0n);
     const createdNs = later('createdNs');
+    const trait = exact.trait ?? known?.trait;
     this.#times.set(id, {
-      exact: { ...exact, createdNs, startedNs: later('startedNs'), finishedNs: later('finishedNs') },
+      exact: {
+        ...exact,
+        ...(trait === undefined ? {} : { trait }),
+        createdNs,
+        startedNs: later('startedNs'),
+        finishedNs: later('finishedNs'),
+      },
       at,
     });
   }
@@ -78,5 +85,8 @@ function timesOf(stored: unknown): ExactTimes | null {
   };
   const [createdNs, startedNs, finishedNs] = [ns('createdNs'), ns('startedNs'), ns('finishedNs')];
   if (createdNs === null || startedNs === null || finishedNs === null) return null;
-  return { createdNs, startedNs, finishedNs, exitCode: 0, reason: '' };
+  const named: unknown = Reflect.get(stored, 'trait');
+  const trait = STATUS_TRAITS.find((each) => each === named);
+  const times = { createdNs, startedNs, finishedNs, exitCode: 0, reason: '' };
+  return trait === undefined ? times : { ...times, trait };
 }

@@ -7,9 +7,16 @@ import { ContainerIdentitySchema } from '../protocol/record.ts';
 import { cleanText } from '../protocol/text.ts';
 import { mono } from '../protocol/units.ts';
 import { parse } from '../protocol/validation.ts';
-import { digestEvent, readContainer, readEvent, readSandbox } from './items.ts';
+import { digestEvent, readContainer, readEvent, readSandbox, sandboxAnswer } from './items.ts';
 import { MAX_ITEM_BYTES, MalformedMessage } from './malformed.ts';
-import { Container, ContainerEventResponse, ContainerStatus, PodSandbox } from './runtime.ts';
+import {
+  Container,
+  ContainerEventResponse,
+  ContainerStatus,
+  NamespaceMode,
+  PodSandbox,
+  PodSandboxStatus,
+} from './runtime.ts';
 
 const NOW = mono(1);
 const HUGE = 512 * 1024;
@@ -42,8 +49,13 @@ test('an event identifies its container and has its created, started and finishe
     finishedAt: 3n,
     exitCode: 137,
     reason: 'Error',
+    logPath: '/var/log/pods/shop_web_u1/app/4.log',
   });
-  const other = ContainerStatus.fromPartial({ id: 'c2', startedAt: 9n });
+  const other = ContainerStatus.fromPartial({
+    id: 'c2',
+    startedAt: 9n,
+    logPath: '/var/log/pods/shop_web_u1/c2.log',
+  });
   expect(
     event({
       containerId: 'c1',
@@ -74,7 +86,14 @@ test('an event identifies its container and has its created, started and finishe
       {
         id: 'c2',
         state: 'created',
-        times: { createdNs: 0n, startedNs: 9n, finishedNs: 0n, exitCode: 0, reason: '' },
+        times: {
+          createdNs: 0n,
+          startedNs: 9n,
+          finishedNs: 0n,
+          exitCode: 0,
+          reason: '',
+          trait: 'unnamed_log',
+        },
       },
       {
         id: 's1',
@@ -83,6 +102,22 @@ test('an event identifies its container and has its created, started and finishe
       },
     ],
   });
+});
+
+test('a status of a sandbox says whether its containers share a PID namespace, where it names namespaces at all', () => {
+  const traitOf = (pid: NamespaceMode | null) =>
+    sandboxAnswer(
+      PodSandboxStatus.fromPartial(
+        pid === null ? { id: 's1' } : { id: 's1', linux: { namespaces: { options: { pid } } } },
+      ),
+    ).times.trait;
+  const { POD, CONTAINER, NODE } = NamespaceMode;
+  expect([traitOf(POD), traitOf(CONTAINER), traitOf(NODE), traitOf(null)]).toEqual([
+    'shared_pid',
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
 
 test("an event of a sandbox has the sandbox's created time", () => {

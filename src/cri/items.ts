@@ -4,6 +4,7 @@
  * Every text is cleaned and bounded here, because any program may own the socket.
  */
 
+import { basename } from 'node:path';
 import type {
   ExactTimes,
   ListedItem,
@@ -20,6 +21,7 @@ import {
   ContainerEventResponse,
   ContainerState,
   type ContainerStatus,
+  NamespaceMode,
   PodSandbox,
   PodSandboxState,
   type PodSandboxStatus,
@@ -84,7 +86,7 @@ export function readEvent(bytes: Uint8Array, session: number, received: Mono): R
     createdNs: event.createdAt,
     hasSandboxStatus: event.podSandboxStatus !== undefined && event.podSandboxStatus.id !== '',
     object: objectOf(event, own),
-    times: own === undefined ? sandboxTimes(event) : timesOf(own),
+    times: own === undefined ? ownSandboxTimes(event) : timesOf(own),
     others: othersOf(event),
   };
 }
@@ -105,29 +107,30 @@ function othersOf({
   ) {
     return others;
   }
-  const { id, state, createdAt } = podSandboxStatus;
-  return [...others, { id, state: sandboxState(state), times: createdOnly(createdAt) }];
+  return [...others, { id: podSandboxStatus.id, ...shownBySandbox(podSandboxStatus) }];
 }
-
-const createdOnly = (createdNs: bigint): ExactTimes => ({
-  createdNs,
-  startedNs: 0n,
-  finishedNs: 0n,
-  exitCode: 0,
-  reason: '',
-});
 
 /** A sandbox's status has the time of its creation, and none of its end. */
-function sandboxTimes({ containerId, podSandboxStatus }: ContainerEventResponse): ExactTimes | null {
-  if (podSandboxStatus?.id !== containerId) return null;
-  return createdOnly(podSandboxStatus.createdAt);
+function timesOfSandbox({ createdAt, linux }: PodSandboxStatus): ExactTimes {
+  const options = linux?.namespaces?.options;
+  const times = { createdNs: createdAt, startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' };
+  return options?.pid === NamespaceMode.POD ? { ...times, trait: 'shared_pid' } : times;
 }
 
-export function sandboxAnswer({ createdAt, state }: PodSandboxStatus): {
+function ownSandboxTimes({ containerId, podSandboxStatus }: ContainerEventResponse): ExactTimes | null {
+  return podSandboxStatus?.id === containerId ? timesOfSandbox(podSandboxStatus) : null;
+}
+
+const shownBySandbox = (status: PodSandboxStatus): Pick<ShownStatus, 'state' | 'times'> => ({
+  state: sandboxState(status.state),
+  times: timesOfSandbox(status),
+});
+
+export function sandboxAnswer(status: PodSandboxStatus): {
   readonly times: ExactTimes;
   readonly sandbox: ShownState;
 } {
-  return { times: createdOnly(createdAt), sandbox: sandboxState(state) };
+  return { times: timesOfSandbox(status), sandbox: sandboxState(status.state) };
 }
 
 /** An event of which only the digest was kept. */
@@ -140,14 +143,19 @@ export function digestEvent(
 }
 
 export function timesOf(status: ContainerStatus): ExactTimes {
-  return {
+  const times = {
     createdNs: status.createdAt,
     startedNs: status.startedAt,
     finishedNs: status.finishedAt,
     exitCode: status.exitCode,
     reason: cleanText(status.reason, 200),
   };
+  return isLogNamed(status) ? times : { ...times, trait: 'unnamed_log' };
 }
+
+/** A container whose creation names no log has none, or one that is named after its id (cri-o internal/factory/container, LogPath). */
+const isLogNamed = ({ id, logPath }: ContainerStatus): boolean =>
+  logPath !== '' && basename(logPath) !== `${id}.log`;
 
 /** The identity that an event carries: the pod from its sandbox's status, the container from its own. */
 function objectOf(event: ContainerEventResponse, own: ContainerStatus | undefined): ContainerIdentity | null {

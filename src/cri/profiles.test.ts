@@ -1,15 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { PROFILES } from '../../devtools/simulator/profiles.ts';
 import { CONTAINERD, CRIO, ISULAD } from '../../test/engine/timeline.ts';
-import { lacksStatus, profileOf } from './profiles.ts';
+import { lacksStatus, profileOf, verificationOf } from './profiles.ts';
+import { RUNTIME_RUNS } from './runtimeRuns.ts';
 
 const named = (name: string, version: string) => profileOf({ name, version }).name;
 
 test.each([
   ['containerd', '2.4.0', 'containerd-2.4'],
   ['containerd', 'v2.4.0-beta.0', 'containerd-2.4'],
-  ['containerd', '10.0.0', 'containerd-2.4'],
-  ['containerd', '2.3.1', 'containerd-2'],
+  ['containerd', '10.0.0', 'containerd-2.5'],
+  ['containerd', '2.5.0', 'containerd-2.5'],
+  ['containerd', '2.3.1', 'containerd-2.3'],
+  ['containerd', '2.2.9', 'containerd-2'],
   ['containerd', '2.1.9+unknown', 'containerd-2'],
   ['containerd', '2.0.3', 'containerd-2'],
   ['containerd', '2.0.2', 'containerd-2.0.0'],
@@ -21,6 +24,7 @@ test.each([
   ['containerd', '1.6.20~ds1', 'containerd-1.6'],
   ['containerd', '1.5.1', 'containerd-1.6'],
   ['containerd', '0.9.9', 'containerd-1.6'],
+  ['cri-o', '1.37.0', 'crio-1.37'],
   ['cri-o', '1.36.2', 'crio-1.36'],
   ['cri-o', '1.35.0', 'crio-1.33'],
   ['cri-o', '1.33.0', 'crio-1.33'],
@@ -98,6 +102,8 @@ describe('the table of profiles', () => {
     expect(profile.sandboxEvents).toEqual(simulated.sandboxEvents);
     expect(profile.containerEvents).toEqual(simulated.containerEvents);
     expect(profile.announcesSandboxRemoval).toBe(simulated.announcesSandboxRemoval);
+    expect(profile.restores).toBe(simulated.restores);
+    expect(profile.failedStartsMayBeUnknown).toBe(simulated.failedStartsMayBeUnknown);
     expect(profile.failedStartsUnannounced).toBe(simulated.failedStart !== 'cri-o');
     expect(profile.failedStartsEndLater).toBe(simulated.failedStart === 'cri-o');
     expect(profile.exitsDatedWhenNoticed).toBe(simulated.exitsDatedWhenNoticed);
@@ -173,8 +179,40 @@ test('the profiles of the engine tests are those of real runtimes', () => {
   expect(profileOf({ name: 'iSulad', version: '2.1.6' })).toMatchObject(ISULAD);
 });
 
+test.each([
+  ['containerd', '2.1.9+unknown', 'A real containerd 2.1.9+unknown runs in `make test`.'],
+  [
+    'containerd',
+    '2.1.4',
+    'No test ran containerd 2.1.4: of the versions with the same rules, a real 2.1.9 runs in `make test`.',
+  ],
+  [
+    'containerd',
+    '2.5.0',
+    'No test ran containerd 2.5.0: the tests have only a simulator with its rules. Nobody ran one.',
+  ],
+  [
+    'cri-o',
+    '1.36.3',
+    'No test ran cri-o 1.36.3: the tests have only a simulator with its rules. A real 1.36.3 was watched by hand.',
+  ],
+  [
+    'cri-o',
+    '1.30.1',
+    'No test ran cri-o 1.30.1: the tests have only a simulator with its rules. Nobody ran one.',
+  ],
+  ['somethingd', '1.0', 'Nothing is known of somethingd 1.0, and no event of it is expected.'],
+])('the verification of %s %s says which real runtimes were run', (name, version, says) => {
+  expect(verificationOf({ name, version })).toBe(says);
+});
+
+test('every real runtime that was run has a profile', () => {
+  for (const run of RUNTIME_RUNS) expect(profileOf(run).runs).toContain(run);
+});
+
 test('the notes name the defects of a version', () => {
   expect(profileOf({ name: 'containerd', version: '2.0.2' }).notes.join()).toContain('timestamp');
-  expect(profileOf({ name: 'containerd', version: '2.0.3' }).notes).toEqual([]);
+  expect(profileOf({ name: 'containerd', version: '2.2.9' }).notes.join()).toContain('OOMKilled');
+  expect(profileOf({ name: 'containerd', version: '2.3.0' }).notes).toEqual([]);
   expect(profileOf({ name: 'cri-o', version: '1.26.0' }).notes.join()).toContain('DELETED');
 });

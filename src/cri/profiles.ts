@@ -11,6 +11,7 @@ import type { PlegProfile } from '../protocol/eventProfile.ts';
 import type { ReceivedEvent } from '../protocol/observation.ts';
 import { EVENT_TYPES, type EventType } from '../protocol/record.ts';
 import { millis } from '../protocol/units.ts';
+import { BY_HAND, RUNTIME_RUNS, type RuntimeRun } from './runtimeRuns.ts';
 
 /**
  * How several subscribers are served. `own_queues`: a queue for each. `shared_queue`: one queue, of which each subscriber is sent every
@@ -39,6 +40,8 @@ export interface RuntimeProfile extends PlegProfile {
   readonly streamingLists: boolean;
   /** Peculiarities of this version that explain unexpected evidence. */
   readonly notes: readonly string[];
+  /** The real runtimes that were run to check these rules. */
+  readonly runs: readonly RuntimeRun[];
 }
 
 const ALL: readonly EventType[] = ['CREATED', 'STARTED', 'STOPPED', 'DELETED'];
@@ -47,14 +50,17 @@ interface ProfileRule {
   readonly runtime: RegExp;
   /** The lowest version that the rule is for. Rules of one runtime are in falling order. */
   readonly from: readonly [major: number, minor: number, patch: number];
-  readonly profile: RuntimeProfile;
+  readonly profile: KnownRules;
 }
 
-const UNKNOWN: RuntimeProfile = {
+type KnownRules = Omit<RuntimeProfile, 'runs'>;
+
+const UNKNOWN: KnownRules = {
   name: 'unknown',
   sandboxEvents: [],
   containerEvents: [],
   announcesSandboxRemoval: false,
+  restores: 'all',
   lead: millis(0),
   subscription: 'unknown',
   why: 'nothing is known of how this runtime treats subscribers',
@@ -62,6 +68,7 @@ const UNKNOWN: RuntimeProfile = {
   sandboxEventsWithoutStatus: [],
   stoppedMayComeFirst: false,
   failedStartsUnannounced: false,
+  failedStartsMayBeUnknown: false,
   failedStartsEndLater: false,
   exitsDatedWhenNoticed: false,
   sandboxesListedBeforeStart: false,
@@ -69,7 +76,7 @@ const UNKNOWN: RuntimeProfile = {
   notes: [],
 };
 
-const CONTAINERD: RuntimeProfile = {
+const CONTAINERD: KnownRules = {
   ...UNKNOWN,
   name: 'containerd-2',
   sandboxEvents: ALL,
@@ -84,14 +91,29 @@ const CONTAINERD: RuntimeProfile = {
   failedStartsUnannounced: true,
 };
 
-const CRIO: RuntimeProfile = {
+/** Since then OOM events are looked at before the STOPPED of an exit is built (containerd internal/cri/server, handleContainerExit). */
+const CONTAINERD_2_3: KnownRules = { ...CONTAINERD, name: 'containerd-2.3' };
+
+/** Since then a failed start whose clean-up fails is UNKNOWN (containerd internal/cri/server, StartContainer). */
+const CONTAINERD_2_4: KnownRules = {
+  ...CONTAINERD,
+  name: 'containerd-2.4',
+  failedStartsMayBeUnknown: true,
+  streamingLists: true,
+};
+
+const BEFORE_2_3 =
+  'the STOPPED of a container that was killed for want of memory may give the reason Error instead of OOMKilled';
+
+const CRIO: KnownRules = {
   ...UNKNOWN,
   name: 'crio-1.33',
   // A sandbox's CREATED and DELETED are built while its status is unavailable, and are skipped.
   sandboxEvents: ['STARTED', 'STOPPED'],
   containerEvents: ALL,
-  // Only RemoveContainer and StopPodSandbox announce; RemovePodSandbox does not.
+  // Only RemoveContainer and StopPodSandbox announce; RemovePodSandbox does not, except by the process of a sandbox.
   announcesSandboxRemoval: false,
+  restores: 'end_only',
   subscription: 'safe',
   why: 'CRI-O 1.33 and later give every subscriber every event',
   fanOut: 'shared_queue',
@@ -100,14 +122,14 @@ const CRIO: RuntimeProfile = {
   failedStartsEndLater: true,
 };
 
-const CRIO_STEALS: RuntimeProfile = {
+const CRIO_STEALS: KnownRules = {
   ...CRIO,
   subscription: 'steals',
   why: 'CRI-O before 1.28 gives each event to one subscriber only: we would take events from the kubelet',
   fanOut: 'one_subscriber',
 };
 
-const ISULAD: RuntimeProfile = {
+const ISULAD: KnownRules = {
   ...UNKNOWN,
   name: 'isulad-2.1.6',
   // The STARTED of a sandbox is not sent.
@@ -130,20 +152,24 @@ const ISULAD: RuntimeProfile = {
 
 const NO_EVENTS = { sandboxEvents: [], containerEvents: [], subscription: 'impossible' } as const;
 
-const rule = (runtime: RegExp, from: ProfileRule['from'], profile: RuntimeProfile): ProfileRule => ({
+const rule = (runtime: RegExp, from: ProfileRule['from'], profile: KnownRules): ProfileRule => ({
   runtime,
   from,
   profile,
 });
 
 const RULES: readonly ProfileRule[] = [
-  rule(/^containerd$/, [2, 4, 0], { ...CONTAINERD, name: 'containerd-2.4', streamingLists: true }),
-  rule(/^containerd$/, [2, 0, 3], CONTAINERD),
+  // RestorePod of the CRI 0.37 is not in any version that was read: whoever has it may announce nothing of what it restores.
+  rule(/^containerd$/, [2, 5, 0], { ...CONTAINERD_2_4, name: 'containerd-2.5', restores: 'unknown' }),
+  rule(/^containerd$/, [2, 4, 0], CONTAINERD_2_4),
+  rule(/^containerd$/, [2, 3, 0], CONTAINERD_2_3),
+  rule(/^containerd$/, [2, 0, 3], { ...CONTAINERD, notes: [BEFORE_2_3] }),
   rule(/^containerd$/, [2, 0, 0], {
     ...CONTAINERD,
     name: 'containerd-2.0.0',
     notes: [
       'PodSandboxStatus has a timestamp without the container statuses that belong to it: a kubelet with EventedPLEG on sees no containers',
+      BEFORE_2_3,
     ],
   }),
   rule(/^containerd$/, [1, 7, 0], {
@@ -157,6 +183,7 @@ const RULES: readonly ProfileRule[] = [
     notes: [
       'a subscriber that leaves takes one more event with it',
       'while nobody is subscribed the oldest 1000 events are kept, whatever their age, and newer ones are dropped',
+      BEFORE_2_3,
     ],
   }),
   rule(/^containerd$/, [0, 0, 0], {
@@ -165,6 +192,7 @@ const RULES: readonly ProfileRule[] = [
     name: 'containerd-1.6',
     why: 'containerd before 1.7 has no event stream',
   }),
+  rule(/^cri-o$/, [1, 37, 0], { ...CRIO, name: 'crio-1.37', restores: 'unknown', streamingLists: true }),
   rule(/^cri-o$/, [1, 36, 0], { ...CRIO, name: 'crio-1.36', streamingLists: true }),
   rule(/^cri-o$/, [1, 33, 0], CRIO),
   rule(/^cri-o$/, [1, 28, 0], {
@@ -218,10 +246,37 @@ export function lacksStatus(
 
 /** The profile of a runtime; `unknown` if no rule fits. */
 export function profileOf(runtime: RuntimeVersion): RuntimeProfile {
+  const profile = rulesOf(runtime);
+  return { ...profile, runs: RUNTIME_RUNS.filter((run) => rulesOf(run) === profile) };
+}
+
+function rulesOf(runtime: RuntimeVersion): KnownRules {
   const version = parseVersion(runtime.version);
   if (version === null) return UNKNOWN;
   const found = RULES.find((each) => each.runtime.test(runtime.name) && atLeast(version, each.from));
   return found?.profile ?? UNKNOWN;
+}
+
+/** With which real runtimes the rules for this one were checked, in a sentence. */
+export function verificationOf(runtime: RuntimeVersion): string {
+  const named = `${runtime.name} ${runtime.version}`;
+  const { name, runs } = profileOf(runtime);
+  if (name === UNKNOWN.name) return `Nothing is known of ${named}, and no event of it is expected.`;
+  const tested = runs.filter(({ ranIn }) => ranIn !== BY_HAND);
+  const same = tested.find((run) => isSameVersion(run, runtime));
+  if (same !== undefined) return `A real ${named} runs in ${same.ranIn}.`;
+  const others = tested.map(({ version, ranIn }) => `a real ${version} runs in ${ranIn}`);
+  if (others.length > 0)
+    return `No test ran ${named}: of the versions with the same rules, ${others.join(', ')}.`;
+  const watched = runs.map(({ version }) => version);
+  const seen =
+    watched.length === 0 ? 'Nobody ran one' : `A real ${watched.join(' and ')} was watched by hand`;
+  return `No test ran ${named}: the tests have only a simulator with its rules. ${seen}.`;
+}
+
+function isSameVersion(run: RuntimeVersion, { version }: RuntimeVersion): boolean {
+  const [one, other] = [parseVersion(run.version), parseVersion(version)];
+  return one !== null && other !== null && one.every((part, i) => part === other[i]);
 }
 
 function parseVersion(text: string): readonly [number, number, number] | null {

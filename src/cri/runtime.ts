@@ -26,6 +26,17 @@ export namespace PodSandboxState {
   export type SANDBOX_NOTREADY = typeof PodSandboxState.SANDBOX_NOTREADY;
 }
 
+export const NamespaceMode = { POD: 0, CONTAINER: 1, NODE: 2, TARGET: 3 } as const;
+
+export type NamespaceMode = typeof NamespaceMode[keyof typeof NamespaceMode];
+
+export namespace NamespaceMode {
+  export type POD = typeof NamespaceMode.POD;
+  export type CONTAINER = typeof NamespaceMode.CONTAINER;
+  export type NODE = typeof NamespaceMode.NODE;
+  export type TARGET = typeof NamespaceMode.TARGET;
+}
+
 export const ContainerState = {
   CONTAINER_CREATED: 0,
   CONTAINER_RUNNING: 1,
@@ -56,17 +67,6 @@ export namespace ContainerEventType {
   export type CONTAINER_STARTED_EVENT = typeof ContainerEventType.CONTAINER_STARTED_EVENT;
   export type CONTAINER_STOPPED_EVENT = typeof ContainerEventType.CONTAINER_STOPPED_EVENT;
   export type CONTAINER_DELETED_EVENT = typeof ContainerEventType.CONTAINER_DELETED_EVENT;
-}
-
-export const NamespaceMode = { POD: 0, CONTAINER: 1, NODE: 2, TARGET: 3 } as const;
-
-export type NamespaceMode = typeof NamespaceMode[keyof typeof NamespaceMode];
-
-export namespace NamespaceMode {
-  export type POD = typeof NamespaceMode.POD;
-  export type CONTAINER = typeof NamespaceMode.CONTAINER;
-  export type NODE = typeof NamespaceMode.NODE;
-  export type TARGET = typeof NamespaceMode.TARGET;
 }
 
 export interface VersionRequest {
@@ -138,11 +138,26 @@ export interface StreamPodSandboxesResponse {
   podSandboxes: PodSandbox[];
 }
 
+export interface NamespaceOption {
+  network: NamespaceMode;
+  pid: NamespaceMode;
+  ipc: NamespaceMode;
+}
+
+export interface Namespace {
+  options: NamespaceOption | undefined;
+}
+
+export interface LinuxPodSandboxStatus {
+  namespaces: Namespace | undefined;
+}
+
 export interface PodSandboxStatus {
   id: string;
   metadata: PodSandboxMetadata | undefined;
   state: PodSandboxState;
   createdAt: bigint;
+  linux: LinuxPodSandboxStatus | undefined;
   labels: { [key: string]: string };
   annotations: { [key: string]: string };
 }
@@ -245,6 +260,7 @@ export interface ContainerStatus {
   message: string;
   labels: { [key: string]: string };
   annotations: { [key: string]: string };
+  logPath: string;
 }
 
 export interface ContainerStatus_LabelsEntry {
@@ -276,12 +292,6 @@ export interface ContainerEventResponse {
   createdAt: bigint;
   podSandboxStatus: PodSandboxStatus | undefined;
   containersStatuses: ContainerStatus[];
-}
-
-export interface NamespaceOption {
-  network: NamespaceMode;
-  pid: NamespaceMode;
-  ipc: NamespaceMode;
 }
 
 export interface LinuxSandboxSecurityContext {
@@ -1356,8 +1366,201 @@ export const StreamPodSandboxesResponse: MessageFns<StreamPodSandboxesResponse> 
   },
 };
 
+function createBaseNamespaceOption(): NamespaceOption {
+  return { network: 0, pid: 0, ipc: 0 };
+}
+
+export const NamespaceOption: MessageFns<NamespaceOption> = {
+  encode(message: NamespaceOption, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.network !== 0) {
+      writer.uint32(8).int32(message.network);
+    }
+    if (message.pid !== 0) {
+      writer.uint32(16).int32(message.pid);
+    }
+    if (message.ipc !== 0) {
+      writer.uint32(24).int32(message.ipc);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NamespaceOption {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNamespaceOption();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.network = reader.int32() as any;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.pid = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.ipc = reader.int32() as any;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<NamespaceOption>): NamespaceOption {
+    return NamespaceOption.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<NamespaceOption>): NamespaceOption {
+    const message = createBaseNamespaceOption();
+    message.network = object.network ?? 0;
+    message.pid = object.pid ?? 0;
+    message.ipc = object.ipc ?? 0;
+    return message;
+  },
+};
+
+function createBaseNamespace(): Namespace {
+  return { options: undefined };
+}
+
+export const Namespace: MessageFns<Namespace> = {
+  encode(message: Namespace, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.options !== undefined) {
+      NamespaceOption.encode(message.options, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Namespace {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNamespace();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.options = NamespaceOption.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<Namespace>): Namespace {
+    return Namespace.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Namespace>): Namespace {
+    const message = createBaseNamespace();
+    message.options = (object.options !== undefined && object.options !== null)
+      ? NamespaceOption.fromPartial(object.options)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseLinuxPodSandboxStatus(): LinuxPodSandboxStatus {
+  return { namespaces: undefined };
+}
+
+export const LinuxPodSandboxStatus: MessageFns<LinuxPodSandboxStatus> = {
+  encode(message: LinuxPodSandboxStatus, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespaces !== undefined) {
+      Namespace.encode(message.namespaces, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LinuxPodSandboxStatus {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLinuxPodSandboxStatus();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespaces = Namespace.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<LinuxPodSandboxStatus>): LinuxPodSandboxStatus {
+    return LinuxPodSandboxStatus.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LinuxPodSandboxStatus>): LinuxPodSandboxStatus {
+    const message = createBaseLinuxPodSandboxStatus();
+    message.namespaces = (object.namespaces !== undefined && object.namespaces !== null)
+      ? Namespace.fromPartial(object.namespaces)
+      : undefined;
+    return message;
+  },
+};
+
 function createBasePodSandboxStatus(): PodSandboxStatus {
-  return { id: "", metadata: undefined, state: 0, createdAt: 0n, labels: {}, annotations: {} };
+  return { id: "", metadata: undefined, state: 0, createdAt: 0n, linux: undefined, labels: {}, annotations: {} };
 }
 
 export const PodSandboxStatus: MessageFns<PodSandboxStatus> = {
@@ -1376,6 +1579,9 @@ export const PodSandboxStatus: MessageFns<PodSandboxStatus> = {
         throw new globalThis.Error("value provided for field message.createdAt of type int64 too large");
       }
       writer.uint32(32).int64(message.createdAt);
+    }
+    if (message.linux !== undefined) {
+      LinuxPodSandboxStatus.encode(message.linux, writer.uint32(50).fork()).join();
     }
     globalThis.Object.entries(message.labels).forEach(([key, value]: [string, string]) => {
       PodSandboxStatus_LabelsEntry.encode({ key: key as any, value }, writer.uint32(58).fork()).join();
@@ -1431,6 +1637,14 @@ export const PodSandboxStatus: MessageFns<PodSandboxStatus> = {
             message.createdAt = reader.int64() as bigint;
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.linux = LinuxPodSandboxStatus.decode(reader, reader.uint32());
+            continue;
+          }
           case 7: {
             if (tag !== 58) {
               break;
@@ -1476,6 +1690,9 @@ export const PodSandboxStatus: MessageFns<PodSandboxStatus> = {
       : undefined;
     message.state = object.state ?? 0;
     message.createdAt = (object.createdAt !== undefined && object.createdAt !== null) ? BigInt(object.createdAt) : 0n;
+    message.linux = (object.linux !== undefined && object.linux !== null)
+      ? LinuxPodSandboxStatus.fromPartial(object.linux)
+      : undefined;
     message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
       (acc: { [key: string]: string }, [key, value]: [string, string]) => {
         if (value !== undefined) {
@@ -2694,6 +2911,7 @@ function createBaseContainerStatus(): ContainerStatus {
     message: "",
     labels: {},
     annotations: {},
+    logPath: "",
   };
 }
 
@@ -2747,6 +2965,9 @@ export const ContainerStatus: MessageFns<ContainerStatus> = {
     globalThis.Object.entries(message.annotations).forEach(([key, value]: [string, string]) => {
       ContainerStatus_AnnotationsEntry.encode({ key: key as any, value }, writer.uint32(106).fork()).join();
     });
+    if (message.logPath !== "") {
+      writer.uint32(122).string(message.logPath);
+    }
     return writer;
   },
 
@@ -2873,6 +3094,14 @@ export const ContainerStatus: MessageFns<ContainerStatus> = {
             }
             continue;
           }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.logPath = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2925,6 +3154,7 @@ export const ContainerStatus: MessageFns<ContainerStatus> = {
       },
       {},
     );
+    message.logPath = object.logPath ?? "";
     return message;
   },
 };
@@ -3334,85 +3564,6 @@ export const ContainerEventResponse: MessageFns<ContainerEventResponse> = {
       ? PodSandboxStatus.fromPartial(object.podSandboxStatus)
       : undefined;
     message.containersStatuses = object.containersStatuses?.map((e) => ContainerStatus.fromPartial(e)) || [];
-    return message;
-  },
-};
-
-function createBaseNamespaceOption(): NamespaceOption {
-  return { network: 0, pid: 0, ipc: 0 };
-}
-
-export const NamespaceOption: MessageFns<NamespaceOption> = {
-  encode(message: NamespaceOption, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.network !== 0) {
-      writer.uint32(8).int32(message.network);
-    }
-    if (message.pid !== 0) {
-      writer.uint32(16).int32(message.pid);
-    }
-    if (message.ipc !== 0) {
-      writer.uint32(24).int32(message.ipc);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): NamespaceOption {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseNamespaceOption();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 8) {
-              break;
-            }
-
-            message.network = reader.int32() as any;
-            continue;
-          }
-          case 2: {
-            if (tag !== 16) {
-              break;
-            }
-
-            message.pid = reader.int32() as any;
-            continue;
-          }
-          case 3: {
-            if (tag !== 24) {
-              break;
-            }
-
-            message.ipc = reader.int32() as any;
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  create(base?: DeepPartial<NamespaceOption>): NamespaceOption {
-    return NamespaceOption.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<NamespaceOption>): NamespaceOption {
-    const message = createBaseNamespaceOption();
-    message.network = object.network ?? 0;
-    message.pid = object.pid ?? 0;
-    message.ipc = object.ipc ?? 0;
     return message;
   },
 };

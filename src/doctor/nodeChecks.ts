@@ -12,7 +12,7 @@ import { kubeletAddress } from '../agent/observe/kubelet/settings.ts';
 import { decide } from '../agent/observe/stream/subscribePolicy.ts';
 import { identifyRuntime } from '../agent/runtimeCheck.ts';
 import { CriClient } from '../cri/client.ts';
-import { profileOf, type RuntimeVersion } from '../cri/profiles.ts';
+import { profileOf, type RuntimeVersion, verificationOf } from '../cri/profiles.ts';
 import { monoNow } from '../platform/clock.ts';
 import { attempt, type CheckResult, failed, ok, warning } from './check.ts';
 import type { DoctorConfig } from './settings.ts';
@@ -39,6 +39,7 @@ async function* checkRuntime(
       'runtime',
       `${runtime.name} ${runtime.version} at unix://${criEndpoint}, profile ${profile.name}`,
     );
+    yield ok('runtime rules', verificationOf(runtime));
     yield subscription(runtime, subscribe, gate);
   } finally {
     client.close();

@@ -9,12 +9,26 @@ export interface PlegProfile {
   /** The events that this runtime sends; a transition without one is a blind spot, never a miss. */
   readonly sandboxEvents: readonly EventType[];
   readonly containerEvents: readonly EventType[];
-  /** Whether the removal of a sandbox announces what it ends: the DELETED of its containers, the STOPPED of a running sandbox. */
+  /**
+   * Whether the removal of a sandbox announces what it ends: the DELETED of its containers, the STOPPED of a running sandbox. Where it
+   * does not, the STOPPED of a sandbox is still announced whose containers share a PID namespace, because a process of its own ends.
+   */
   readonly announcesSandboxRemoval: boolean;
+  /**
+   * What is sent of a container that is restored from a checkpoint. `all`: what is sent of any other. `end_only`: neither CREATED nor
+   * STARTED, and its status has the trait `unnamed_log`. `unknown`: its CREATED may not be sent, nor its STARTED, and nothing shows
+   * that it was restored; the same holds for its sandbox.
+   */
+  readonly restores: 'all' | 'end_only' | 'unknown';
   /** Whether a very short-lived container may be announced STOPPED before it is announced STARTED. */
   readonly stoppedMayComeFirst: boolean;
   /** Whether a failed start is known never to be announced, neither as STARTED nor as STOPPED. */
   readonly failedStartsUnannounced: boolean;
+  /**
+   * Whether a failed start may be listed UNKNOWN: its end is announced when it is stopped or removed, so a STOPPED without the status of
+   * its container does not prove that it ran.
+   */
+  readonly failedStartsMayBeUnknown: boolean;
   /**
    * Whether `started_at` equal to `created_at` is that of a failed start even if `finished_at` is later. Elsewhere a container
    * may have run that was started in the instant of its creation.

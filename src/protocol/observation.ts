@@ -32,6 +32,13 @@ export interface Relist {
   readonly containers: ListAnswer;
 }
 
+/**
+ * What a status says of an id on which it depends which events are due. `unnamed_log`: whoever made the container named no log for it,
+ * as no kubelet does. `shared_pid`: the containers of the sandbox share one PID namespace.
+ */
+export const STATUS_TRAITS = ['unnamed_log', 'shared_pid'] as const;
+export type StatusTrait = (typeof STATUS_TRAITS)[number];
+
 /** Exact times of one container or sandbox, in wall-clock nanoseconds; 0 where the runtime has none. */
 export interface ExactTimes {
   readonly createdNs: bigint;
@@ -39,6 +46,8 @@ export interface ExactTimes {
   readonly finishedNs: bigint;
   readonly exitCode: number;
   readonly reason: string;
+  /** Left out where its status shows none. */
+  readonly trait?: StatusTrait;
 }
 
 /** A CRI event as the reader took it from the socket. */

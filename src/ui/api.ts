@@ -314,6 +314,8 @@ export interface FindingAnswer {
   readonly times: string;
   /** What a miss says of the kubelet. Empty for other findings. */
   readonly saysOfKubelet: string;
+  /** With which real runtimes the rules were checked that judged this; empty where the runtime is not known. */
+  readonly runtimeRules: string;
   readonly statusLag: string;
   /** What was due, received and listed around it, and why nothing else explains it, in the order in which one checks it. */
   readonly evidence: readonly EvidenceSection[];

@@ -39,20 +39,29 @@ export const CONTAINERD: PlegProfile = {
   sandboxEvents: EVENT_TYPES,
   containerEvents: EVENT_TYPES,
   announcesSandboxRemoval: true,
+  restores: 'all',
   stoppedMayComeFirst: true,
   failedStartsUnannounced: true,
+  failedStartsMayBeUnknown: false,
   failedStartsEndLater: false,
   exitsDatedWhenNoticed: false,
   sandboxesListedBeforeStart: false,
   lead: millis(10_000),
 };
 
+export const CONTAINERD_2_4: PlegProfile = { ...CONTAINERD, failedStartsMayBeUnknown: true };
+
+/** A later runtime that may restore pods. */
+export const CONTAINERD_2_5: PlegProfile = { ...CONTAINERD_2_4, restores: 'unknown' };
+
 export const CRIO: PlegProfile = {
   sandboxEvents: ['STARTED', 'STOPPED'],
   containerEvents: EVENT_TYPES,
   announcesSandboxRemoval: false,
+  restores: 'end_only',
   stoppedMayComeFirst: true,
   failedStartsUnannounced: false,
+  failedStartsMayBeUnknown: false,
   failedStartsEndLater: true,
   exitsDatedWhenNoticed: false,
   sandboxesListedBeforeStart: false,
@@ -63,8 +72,10 @@ export const ISULAD: PlegProfile = {
   sandboxEvents: ['CREATED', 'STOPPED', 'DELETED'],
   containerEvents: EVENT_TYPES,
   announcesSandboxRemoval: true,
+  restores: 'all',
   stoppedMayComeFirst: false,
   failedStartsUnannounced: true,
+  failedStartsMayBeUnknown: false,
   failedStartsEndLater: false,
   exitsDatedWhenNoticed: true,
   sandboxesListedBeforeStart: true,

@@ -149,6 +149,7 @@ needs(
     expect(examined.stderr).toBe('');
     expect(examined.checks.map(({ name }) => name)).toEqual([
       'runtime',
+      'runtime rules',
       'subscription',
       'kubelet',
       'redis',

@@ -76,7 +76,7 @@ export class Absences {
   }
 
   #proveGone(container: TrackedContainer): void {
-    const { isSandbox, lists, stages } = container;
+    const { isSandbox, lists, stages, times } = container;
     if (lists.absence === null) return;
     const { expectations } = this.#parts;
     const bound = expectations.lowerBound(container, DELETED);
@@ -89,5 +89,7 @@ export class Absences {
     const { end: to } = lists.absence;
     const showing = { by: null, to, cause: 'unannounced_by_list', evidence: 'no longer listed' } as const;
     expectations.prove(container, DELETED, showing, { ...bound, from });
+    const stopIsAnnounced = times.hasSharedPid && !expectations.profile.announcesSandboxRemoval;
+    if (stopIsAnnounced && stages.ran) expectations.prove(container, STOPPED, showing);
   }
 }

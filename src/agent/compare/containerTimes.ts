@@ -48,13 +48,20 @@ export class ContainerTimes {
     return this.#exact !== null && this.#exact.finishedNs > 0n && this.#isOfFailedStart;
   }
 
+  /** Whether it is a sandbox whose containers share a PID namespace. */
+  get hasSharedPid(): boolean {
+    return this.#exact?.trait === 'shared_pid';
+  }
+
   /** Takes in exact times. A time that was known stays known: an event may carry older statuses than the one before. */
   learn(times: ExactTimes, profile: PlegProfile, wallClock: WallClock, now: Mono): void {
     const known = this.#exact;
     const newer = (key: 'createdNs' | 'startedNs' | 'finishedNs') =>
       times[key] > 0n ? times[key] : (known?.[key] ?? 0n);
     const { exitCode, reason } = times.finishedNs > 0n ? times : (known ?? times);
+    const trait = times.trait ?? known?.trait;
     const exact: ExactTimes = {
+      ...(trait === undefined ? {} : { trait }),
       createdNs: newer('createdNs'),
       startedNs: newer('startedNs'),
       finishedNs: newer('finishedNs'),

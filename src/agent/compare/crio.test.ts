@@ -103,6 +103,52 @@ describe('a sandbox that is removed', () => {
     expect(watch([...up, ...removing], { profile: CONTAINERD }).everMissed).toContain('s1 STOPPED');
   });
 
+  const shared = received(4, 's1', 'STARTED', {
+    times: { ...times({ created: 3.9 }), trait: 'shared_pid' },
+  });
+
+  test('a sandbox whose containers share a PID namespace owes a STOPPED even if it was removed while it ran', () => {
+    const removed = (...lists: readonly TimelineStep[]) =>
+      watch([shared, listed(5, S1_RUNNING), ...lists]).everMissed;
+    expect(removed(...listedAlike(S1_EXITED, 10, 15), ...listedAlike({}, 20, 40))).toEqual(['s1 STOPPED']);
+    expect(removed(...listedAlike({}, 10, 40))).toEqual(['s1 STOPPED']);
+    expect(removed(received(8, 's1', 'STOPPED'), ...listedAlike({}, 10, 40))).toEqual([]);
+  });
+
+  test('what an event of one of its containers says of a sandbox counts too', () => {
+    const other = {
+      id: 's1',
+      state: 'running',
+      times: { ...times({ created: 3.9 }), trait: 'shared_pid' },
+    } as const;
+    const created = received(6, 'c1', 'CREATED', { others: [other] });
+    expect(watch([...up, created, ...listedAlike({}, 10, 40)]).everMissed).toEqual(['s1 STOPPED']);
+  });
+
+  test.each([
+    [3, 5],
+    [30, 60],
+  ])(
+    'with --missed-after %i and a relist every %i s the verdict waits for the list that shows whether the sandbox stays',
+    (missedAfter, period) => {
+      const laterLists = (state: { readonly s1?: 'exited' }) =>
+        Array.from({ length: 4 }, (_, i) => listed(10 + (i + 1) * period, state));
+      const settings = { missedAfter, until: 400 };
+      expect(watch([...up, listed(10, S1_EXITED), ...laterLists(S1_EXITED)], settings).everMissed).toEqual([
+        's1 STOPPED',
+      ]);
+      expect(watch([...up, listed(10, S1_EXITED), ...laterLists({})], settings).unobservable).toEqual([
+        's1 STOPPED may_have_been_removed',
+      ]);
+    },
+  );
+
+  test('without such a list within five minutes nobody knows whether the sandbox stays', () => {
+    const outcome = watch([...up, listed(10, S1_EXITED)], { until: 10 + 30 + 301 });
+    expect(outcome.unobservable).toEqual(['s1 STOPPED may_have_been_removed']);
+    expect(watch([...up, listed(10, S1_EXITED)], { until: 10 + 30 + 299 }).unobservable).toEqual([]);
+  });
+
   test('a sandbox that stays NOTREADY for longer than a removal takes was stopped, and its STOPPED was due', () => {
     const stays = [10, 15, 20.1, 40].map((at) => listed(at, S1_EXITED));
     expect(watch([...up, ...stays]).everMissed).toEqual(['s1 STOPPED']);

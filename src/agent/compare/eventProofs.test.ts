@@ -57,10 +57,13 @@ describe('a STOPPED without a status', () => {
     expect(findingsOf(ended, 60)).toEqual(['missed c1 STARTED sequence']);
   });
 
-  test('a STOPPED without a status proves no run where a failed start may be announced', () => {
-    const profile = { ...CONTAINERD, failedStartsUnannounced: false };
-    expect(summaries(compare([...covered, ...ended], { until: 60, profile }))).toEqual([]);
-  });
+  test.each([{ failedStartsUnannounced: false }, { failedStartsMayBeUnknown: true }])(
+    'a STOPPED without a status proves no run where a failed start may be announced (%o)',
+    (announced) => {
+      const profile = { ...CONTAINERD, ...announced };
+      expect(summaries(compare([...covered, ...ended], { until: 60, profile }))).toEqual([]);
+    },
+  );
 });
 
 test('an event of an unknown type may have been what is due already', () => {

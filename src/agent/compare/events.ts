@@ -219,7 +219,9 @@ export class Events {
   #provesRun({ isSandbox, times }: TrackedContainer, event: ReceivedEvent): boolean {
     if (isSandbox) return true;
     if (event.object === null) return false;
-    return !times.proveFailedStart && this.#parts.expectations.profile.failedStartsUnannounced;
+    if (times.proveFailedStart) return false;
+    const { failedStartsMayBeUnknown, failedStartsUnannounced } = this.#parts.expectations.profile;
+    return failedStartsUnannounced && !failedStartsMayBeUnknown;
   }
 
   /**

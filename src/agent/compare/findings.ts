@@ -117,12 +117,13 @@ export function plainFinding(judgement: Judgement, identity: ContainerIdentity |
 /** The exact times from its status, as a proof has them; null where there is no status. */
 export function timesOf({ times: { exact } }: TrackedContainer): Record<string, unknown> | null {
   if (exact === null) return null;
-  const { createdNs, startedNs, finishedNs, exitCode, reason } = exact;
+  const { createdNs, startedNs, finishedNs, exitCode, reason, trait } = exact;
   return {
     createdNs: String(createdNs),
     startedNs: String(startedNs),
     finishedNs: String(finishedNs),
     exitCode,
     reason: reason.slice(0, 200),
+    ...(trait === undefined ? {} : { trait }),
   };
 }

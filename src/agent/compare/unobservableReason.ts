@@ -26,6 +26,7 @@ export const UNOBSERVABLE_CAUSES = [
   'too_many_ids',
   'may_have_ended_before',
   'may_have_been_removed',
+  'may_have_been_restored',
   'end_not_shown',
   'start_failed',
   'unconfirmed',
@@ -74,7 +75,7 @@ export function unobservableReason(
   { coverage, session, profile }: JudgedBy,
 ): UnobservableCause | null {
   const exact = exactTime(container, stage);
-  const { from, to } = expectation.proof;
+  const { from } = expectation.proof;
   if (!expectation.isCoverable) return 'before_baseline';
   if (from === null) return 'no_lower_bound';
   if (!coverage.covers(from)) return 'window_not_covered';
@@ -84,9 +85,8 @@ export function unobservableReason(
   if (isEndUnknown && mayHaveEndedBefore(container, from, session)) {
     return 'may_have_ended_before';
   }
-  if (stage === STOPPED && !profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, to)) {
-    return 'may_have_been_removed';
-  }
+  const exception = exceptionOf(container, stage, expectation, profile);
+  if (exception !== null) return exception;
   if ((stage === STARTED || stage === STOPPED) && container.times.proveFailedStart) {
     // Its times may all be that of its creation, and say nothing about when it ended.
     return 'start_failed';
@@ -94,6 +94,19 @@ export function unobservableReason(
   // The wall clock may have moved this far since without being noticed.
   if (exact !== null && !coverage.covers(shift(exact, -CLOCK_STEP))) return 'exact_time_not_covered';
   return null;
+}
+
+/** What kept its runtime from announcing this, possibly. */
+function exceptionOf(
+  container: TrackedContainer,
+  stage: Stage,
+  { proof: { to } }: Expectation,
+  profile: PlegProfile,
+): UnobservableCause | null {
+  if (stage === STOPPED && !profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, to)) {
+    return 'may_have_been_removed';
+  }
+  return stage <= STARTED && mayHaveBeenRestored(container, profile) ? 'may_have_been_restored' : null;
 }
 
 /** Whether it ran before the session, and only an early list of the session says that it still did. */
@@ -109,10 +122,27 @@ function mayHaveEndedBefore(
   return !startedSince && runningAt < shift(opened, SETTLING);
 }
 
-/** Whether a sandbox that stopped may have been on its way out, as no list shows that it stayed. */
-function mayHaveBeenRemoved({ isSandbox, lists }: TrackedContainer, to: Mono): boolean {
+/**
+ * Whether a sandbox that stopped may have been on its way out, as no list shows that it stayed. CRI-O keeps a process for a sandbox whose
+ * containers share a PID namespace, and announces its end whatever ends it (cri-o internal/lib/sandbox, NeedsInfra; server, handleExit).
+ */
+function mayHaveBeenRemoved({ isSandbox, lists, times }: TrackedContainer, to: Mono): boolean {
   const stayed = lists.lowerBound(DELETED);
-  return isSandbox && (stayed === null || stayed < shift(to, MAX_REMOVAL));
+  return isSandbox && !times.hasSharedPid && (stayed === null || stayed < shift(to, MAX_REMOVAL));
+}
+
+/**
+ * Whether it may have been restored from a checkpoint, which is not announced as a creation and a start are. CRI-O announces neither, and
+ * names the log of what it restores after its id (cri-o server, CRImportCheckpoint and StartContainer).
+ */
+function mayHaveBeenRestored(
+  { isSandbox, stages, times }: TrackedContainer,
+  { restores, sandboxEvents }: PlegProfile,
+): boolean {
+  if (restores === 'all' || stages.standing(CREATED).is === 'announced') return false;
+  if (restores === 'unknown') return !isSandbox || sandboxEvents.includes('CREATED');
+  if (isSandbox || stages.standing(STARTED).is === 'announced') return false;
+  return times.exact === null || times.exact.trait === 'unnamed_log';
 }
 
 /** Lists may go on showing what has long ended: then the runtime's own state was late too. */

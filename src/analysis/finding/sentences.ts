@@ -2,7 +2,7 @@
  * A finding in sentences, for people who do not know plegwatch.
  */
 
-import { type FanOut, profileOf } from '../../cri/profiles.ts';
+import { type FanOut, profileOf, verificationOf } from '../../cri/profiles.ts';
 
 import { CONSEQUENCES, fallbackConsequence } from '../../protocol/fallback.ts';
 
@@ -189,6 +189,13 @@ function receiptOf({ mode, runtime_name, runtime_version }: FindingRow): string 
   const { fanOut } = profileOf({ name: runtime_name ?? '', version: runtime_version ?? '' });
   return OF_KUBELET[fanOut];
 }
+
+/** With which real runtimes the rules were checked that judged this; empty where the runtime is not known. */
+export const rulesOf = ({
+  runtime_name: name,
+  runtime_version: version,
+}: Pick<FindingRow, 'runtime_name' | 'runtime_version'>): string =>
+  name === null || version === null ? '' : verificationOf({ name, version });
 
 /** Why it is not known how long the published status was wrong. */
 const UNKNOWN_LAG: Readonly<Record<string, string>> = {

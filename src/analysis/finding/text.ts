@@ -11,6 +11,7 @@ import {
   meaningOf,
   periodOf,
   provenBy,
+  rulesOf,
   sectionsOf,
   timesOf,
   titleOf,
@@ -55,6 +56,7 @@ function subjectOf(finding: FindingRow): [string, string][] {
     ['pod', pod === '' ? null : `${pod}${pod_uid === null ? '' : `, UID ${pod_uid}`}`],
     ['container', container_id === null ? null : `${containerNameOf(finding)} ${container_id}`],
     ['runtime', [runtime_name, runtime_version].filter(Boolean).join(' ')],
+    ['its rules', rulesOf(finding)],
     ['kubelet', `${kubelet_version ?? 'unknown version'}, mode ${finding.mode}`],
     ['cause', finding.cause],
   ];

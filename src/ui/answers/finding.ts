@@ -15,6 +15,7 @@ import {
   lagOf,
   meaningOf,
   provenBy,
+  rulesOf,
   sectionsOf,
   timesOf,
   titleOf,
@@ -83,6 +84,7 @@ function answerOf(read: Finding): FindingAnswer {
     provenBy: provenBy(finding),
     times: timesOf(finding),
     saysOfKubelet: kubeletOf(finding),
+    runtimeRules: rulesOf(finding),
     statusLag: lagOf(finding),
     evidence: sectionsOf(evidence).map(({ title, lines }) => ({
       title,

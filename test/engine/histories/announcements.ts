@@ -6,7 +6,7 @@
  */
 import { EVENT_TYPES, type EventType } from '../../../src/protocol/record.ts';
 import { type HistoryContainer, isListedEarly, stageOfType } from './containers.ts';
-import { type History, type HistoryRuntime, HORIZON, MISSED_AFTER } from './history.ts';
+import { type History, type HistoryRuntime, HORIZON, isContainerd, MISSED_AFTER } from './history.ts';
 
 export interface HistorySession {
   readonly number: number;
@@ -125,18 +125,22 @@ function swapOf({ at }: HistoryContainer): number {
   return at.STARTED !== null && ran < MISSED_AFTER / 2 ? ran + 5 : 0;
 }
 
-function announces(
-  { isSandbox, stopsSilently, removedSilently, failed, failureAnnounced }: HistoryContainer,
+function announces(container: HistoryContainer, type: EventType, runtime: HistoryRuntime): boolean {
+  const { isSandbox, restoredSilently, stopsSilently, removedSilently, failed } = container;
+  if (failed !== null && (isSandbox || type === 'STOPPED')) return announcesFailure(container, type, runtime);
+  if (restoredSilently.includes(type)) return false;
+  if ((stopsSilently && type === 'STOPPED') || (removedSilently && type === 'DELETED')) return false;
+  if (!isSandbox || isContainerd(runtime)) return true;
+  return runtime === 'crio' ? type === 'STARTED' || type === 'STOPPED' : type !== 'STARTED';
+}
+
+function announcesFailure(
+  { isSandbox, failureAnnounced }: HistoryContainer,
   type: EventType,
   runtime: HistoryRuntime,
-) {
-  if (failed !== null && isSandbox) {
-    return (type === 'DELETED' && failureAnnounced) || (type === 'CREATED' && runtime === 'isulad');
-  }
-  if (failed !== null && type === 'STOPPED') return failureAnnounced;
-  if ((stopsSilently && type === 'STOPPED') || (removedSilently && type === 'DELETED')) return false;
-  if (!isSandbox || runtime === 'containerd') return true;
-  return runtime === 'crio' ? type === 'STARTED' || type === 'STOPPED' : type !== 'STARTED';
+): boolean {
+  if (!isSandbox) return failureAnnounced;
+  return (type === 'DELETED' && failureAnnounced) || (type === 'CREATED' && runtime === 'isulad');
 }
 
 /** Events of what has not happened by then. */

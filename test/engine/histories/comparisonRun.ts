@@ -9,7 +9,7 @@ import type { PlegProfile } from '../../../src/protocol/eventProfile.ts';
 import type { ExactTimes, ListAnswer, ShownStatus } from '../../../src/protocol/observation.ts';
 import { EVENT_TYPES, type KubeletLagMinute, type RecordOf } from '../../../src/protocol/record.ts';
 import { type Mono, millis, mono } from '../../../src/protocol/units.ts';
-import { CONTAINERD, CRIO, ISULAD, RecognisedItems } from '../timeline.ts';
+import { CONTAINERD, CONTAINERD_2_4, CONTAINERD_2_5, CRIO, ISULAD, RecognisedItems } from '../timeline.ts';
 import { type Announcement, type Delivery, type HistorySession, isShownRunning } from './announcements.ts';
 import { type HistoryContainer, isListedEarly, shownAt, timesAt } from './containers.ts';
 import { type GroundTruth, wallAt } from './groundTruth.ts';
@@ -27,6 +27,8 @@ import type { HistoryListCall, HistoryRelist } from './relists.ts';
 
 export const PROFILES: Readonly<Record<HistoryRuntime, PlegProfile>> = {
   containerd: CONTAINERD,
+  'containerd-2.4': CONTAINERD_2_4,
+  'containerd-2.5': CONTAINERD_2_5,
   crio: CRIO,
   isulad: ISULAD,
 };

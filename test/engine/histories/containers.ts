@@ -5,9 +5,9 @@
  *   wrong view   for a while lists and statuses show something else
  */
 
-import type { ExactTimes, ShownState } from '../../../src/protocol/observation.ts';
+import type { ExactTimes, ShownState, StatusTrait } from '../../../src/protocol/observation.ts';
 import { type ContainerIdentity, EVENT_TYPES, type EventType } from '../../../src/protocol/record.ts';
-import type { History, HistoryRuntime } from './history.ts';
+import { type History, type HistoryRuntime, isContainerd } from './history.ts';
 
 interface WrongView {
   readonly from: number;
@@ -25,6 +25,12 @@ export interface HistoryContainer {
   readonly lead: number;
   /** How long before its STOPPED it truly ended: that is when the runtime noticed, and what `finished_at` says. */
   readonly noticedAfter: number;
+  /** When its start failed, where it is UNKNOWN from then until its STOPPED; null where it is not. */
+  readonly failedAt: number | null;
+  /** It was restored, and that is not announced by these. */
+  readonly restoredSilently: readonly EventType[];
+  /** What its statuses say of it. */
+  readonly trait: StatusTrait | null;
   /** It is listed, as ended, before it starts. */
   readonly listedEarly: boolean;
   /** The runtime does not announce that it stopped, or that it was removed. */
@@ -44,9 +50,12 @@ export function containersOf(history: History): HistoryContainer[] {
   const plain = numbered(history.pods.flatMap((pod, n) => containersOfPod(pod, n + 1, history.runtime)));
   return plain.map((container, i) => ({
     ...container,
-    wrongViews: history.wrongViews.flatMap((view) =>
-      view.which % plain.length === i ? wrongViewOf(container, view) : [],
-    ),
+    wrongViews: [
+      ...container.wrongViews,
+      ...history.wrongViews.flatMap((view) =>
+        view.which % plain.length === i ? wrongViewOf(container, view) : [],
+      ),
+    ],
   }));
 }
 
@@ -69,6 +78,10 @@ type Pod = History['pods'][number];
 const NEVER_CAME_UP = 2;
 const TWO_SANDBOXES = 2;
 const REMOVED_RUNNING = 3;
+const RESTORED = 4;
+const RESTORED_CONTAINERS: readonly number[] = [6, 13];
+/** On CRI-O it is stopped before it starts, which is announced. */
+const NEVER_STARTED = 0;
 /** How long a sandbox may be shown NOTREADY while it is removed. */
 const MAX_REMOVAL = 9_000;
 
@@ -85,14 +98,17 @@ function containersOfPod(pod: Pod, n: number, runtime: HistoryRuntime): HistoryC
   const removedRunning = pod.habit === REMOVED_RUNNING;
   const stopped = removedRunning ? Math.max(end, gone - Math.min(pod.pause, MAX_REMOVAL)) : end;
   const at = { CREATED: pod.at, STARTED: begun + 1, STOPPED: stopped, DELETED: gone };
-  const lead = runtime !== 'containerd' ? 0 : Math.min(pod.lead, gone - stopped - 2);
+  const hasSharedPid = crio && pod.pause % 2 === 1;
+  const lead = !isContainerd(runtime) ? 0 : Math.min(pod.lead, gone - stopped - 2);
   const sandbox: HistoryContainer = {
     ...nothingOdd,
     ...identity(n, '', null),
     at,
     lead: Math.max(0, lead),
     listedEarly,
-    stopsSilently: crio && removedRunning,
+    restoredSilently: runtime === 'containerd-2.5' && pod.habit === RESTORED ? silentOf(pod.remove) : [],
+    trait: hasSharedPid ? 'shared_pid' : null,
+    stopsSilently: crio && removedRunning && !hasSharedPid,
   };
   const all = [sandbox, ...containers].map((container) =>
     // What is taken along is removed while the sandbox is on its way out.
@@ -104,6 +120,10 @@ function containersOfPod(pod: Pod, n: number, runtime: HistoryRuntime): HistoryC
   return [...all, { ...nothingOdd, ...identity(n, 'b', null), at: second, lead: 0 }];
 }
 
+/** A runtime that restores pods may announce their starts, or not. */
+const silentOf = (dice: number): readonly EventType[] =>
+  dice % 2 === 0 ? ['CREATED'] : ['CREATED', 'STARTED'];
+
 /** What failed to start was removed before, by the runtime itself. */
 const isTakenAlong = ({ removedSilently, failed }: HistoryContainer): boolean =>
   removedSilently && failed === null;
@@ -111,6 +131,9 @@ const isTakenAlong = ({ removedSilently, failed }: HistoryContainer): boolean =>
 const nothingOdd = {
   lead: 0,
   noticedAfter: 0,
+  failedAt: null,
+  restoredSilently: [],
+  trait: null,
   listedEarly: false,
   stopsSilently: false,
   removedSilently: false,
@@ -138,28 +161,51 @@ function containerOfPod(
   i: number,
   runtime: HistoryRuntime,
 ): HistoryContainer {
-  const crio = runtime === 'crio';
+  const fails = each.habit === 0 || each.habit === 2 || each.habit === 4;
+  if (fails && runtime === 'crio' && each.habit !== NEVER_STARTED) return failedStartOnCrio(each, pod, n, i);
   const created = pod.at + 5 + each.create;
   const begun = created + 1 + each.start;
-  const fails = each.habit === 0 || each.habit === 2 || each.habit === 4;
-  const isulad = runtime === 'isulad';
-  const noticedAfter = isulad && !fails ? each.remove % 2_100 : 0;
+  const noticedAfter = runtime === 'isulad' && !fails ? each.remove % 2_100 : 0;
   const stopped = begun + noticedAfter + (fails ? 5 : 1 + each.run);
-  if (fails && crio) return failedStartOnCrio(each, pod, n, i);
-  const how = each.habit === 2 && !isulad ? 'equal' : 'zero';
-  return {
+  const removed = stopped + 1 + each.remove;
+  const common: HistoryContainer = {
     ...nothingOdd,
     ...identity(n, 'abc'[i] ?? '', each.habit % 3 === 2 ? `own-${i}` : 'app'),
-    at: {
-      CREATED: created,
-      STARTED: fails ? null : begun,
-      STOPPED: stopped,
-      DELETED: stopped + 1 + each.remove,
-    },
+    at: { CREATED: created, STARTED: fails ? null : begun, STOPPED: stopped, DELETED: removed },
     noticedAfter,
-    removedSilently: crio && each.habit % 2 === 1,
-    failed: fails ? how : null,
-    failureAnnounced: each.habit === 4 && !isulad,
+    removedSilently: runtime === 'crio' && each.habit % 2 === 1,
+    ...restoredOf(each.habit, runtime),
+  };
+  return fails ? failedStart(common, each.habit, runtime) : common;
+}
+
+function restoredOf(
+  habit: number,
+  runtime: HistoryRuntime,
+): Pick<HistoryContainer, 'restoredSilently' | 'trait'> {
+  if (RESTORED_CONTAINERS.includes(habit)) {
+    if (runtime === 'crio') return { restoredSilently: ['CREATED', 'STARTED'], trait: 'unnamed_log' };
+    if (runtime === 'containerd-2.5') return { restoredSilently: silentOf(habit), trait: null };
+  }
+  return { restoredSilently: [], trait: null };
+}
+
+function failedStart(container: HistoryContainer, habit: number, runtime: HistoryRuntime): HistoryContainer {
+  const failed = habit === 2 && runtime !== 'isulad' ? 'equal' : 'zero';
+  const failureAnnounced = runtime === 'crio' || (habit === 4 && runtime !== 'isulad');
+  const { STOPPED: stopped, DELETED: removed } = container.at;
+  const mayBeUnknown = runtime === 'containerd-2.4' || runtime === 'containerd-2.5';
+  if (habit !== 4 || !mayBeUnknown || stopped === null || removed === null) {
+    return { ...container, failed, failureAnnounced };
+  }
+  // It is UNKNOWN until it is cleaned up in order to be removed.
+  return {
+    ...container,
+    failed,
+    failureAnnounced,
+    at: { ...container.at, STOPPED: removed, DELETED: removed + 2 },
+    failedAt: stopped,
+    wrongViews: [{ from: stopped, to: removed, shown: 'unknown' }],
   };
 }
 
@@ -246,10 +292,11 @@ export function timesAt(
   moment: number,
   wallNs: (at: number) => bigint,
 ): ExactTimes {
-  const { at, isSandbox, failed } = container;
+  const { at, isSandbox, failed, failedAt, trait } = container;
   const reached = (type: EventType) => at[type] !== null && at[type] <= moment;
   const ns = (type: EventType) => (reached(type) ? wallNs(at[type] ?? 0) : 0n);
-  const times = { createdNs: ns('CREATED'), startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' };
+  const known = { createdNs: ns('CREATED'), startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' };
+  const times = trait === null ? known : { ...known, trait };
   if (isSandbox) return times;
   if (failed === 'equal' && reached('STOPPED')) {
     return { ...times, startedNs: times.createdNs, finishedNs: times.createdNs };
@@ -257,6 +304,7 @@ export function timesAt(
   if (failed === 'later' && reached('STOPPED')) {
     return { ...times, startedNs: times.createdNs, finishedNs: ns('STOPPED') };
   }
+  if (failedAt !== null) return { ...times, finishedNs: failedAt <= moment ? wallNs(failedAt) : 0n };
   // While it is shown running it has not ended.
   const ended = shownAt(container, moment) !== 'running';
   return { ...times, startedNs: ns('STARTED'), finishedNs: ended ? ns('STOPPED') : 0n };

@@ -18,14 +18,16 @@ const LONG_WAIT = 40_000;
 const ms = (max: number, min = 0) => fc.integer({ min, max });
 const many = <T>(each: fc.Arbitrary<T>, maxLength: number) => fc.array(each, { maxLength });
 
-export type HistoryRuntime = 'containerd' | 'crio' | 'isulad';
-const RUNTIMES: readonly HistoryRuntime[] = ['crio', 'isulad'];
+/** `containerd-2.5` restores pods, and announces no CREATED of what it restores. */
+export type HistoryRuntime = 'containerd' | 'containerd-2.4' | 'containerd-2.5' | 'crio' | 'isulad';
+const RUNTIMES: readonly HistoryRuntime[] = ['crio', 'crio', 'isulad', 'containerd-2.4', 'containerd-2.5'];
+export const isContainerd = (runtime: HistoryRuntime): boolean => runtime.startsWith('containerd');
 
 const aContainer = fc.record({
   create: ms(4_000),
   start: ms(4_000),
   /**
-   * 0, 2 and 4: its start fails. Odd: where removed sandboxes take their containers along, this one is removed with it. A
+   * 0, 2 and 4: its start fails. 6 and 13: where containers are restored, it is. Odd: where removed sandboxes take their containers along, this one is removed with it. A
    * third of them have a name of their own; the others share one name and may overlap.
    */
   habit: ms(23),
@@ -35,7 +37,10 @@ const aContainer = fc.record({
 
 const aPod = fc.record({
   at: ms(90_000),
-  /** 0, 1: its sandbox never comes up. 2: it has two sandboxes that are ready. 3: its sandbox is removed while it runs. */
+  /**
+   * 0, 1: its sandbox never comes up. 2: it has two sandboxes that are ready. 3: its sandbox is removed while it runs. 4: where pods are
+   * restored, its sandbox is.
+   */
   habit: ms(15),
   containers: fc.array(aContainer, { maxLength: 3 }),
   pause: fc.oneof(ms(200), ms(10_000)),
@@ -96,7 +101,7 @@ const aKubelet = fc.record({
 
 /** Numbers that pick something do so by remainder. */
 export const anyHistory = fc.record({
-  runtime: ms(5).map((n): HistoryRuntime => RUNTIMES[n] ?? 'containerd'),
+  runtime: ms(8).map((n): HistoryRuntime => RUNTIMES[n] ?? 'containerd'),
   pods: fc.array(aPod, { minLength: 1, maxLength: 5 }),
   drops: many(fc.nat(), 6),
   waits: many(aWait, 4),

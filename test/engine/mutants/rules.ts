@@ -23,6 +23,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'absences.ts': {
+    'a sandbox with a process of its own is gone without having been announced as stopped': [
+      'if (stopIsAnnounced && stages.ran)',
+      'if (false as boolean)',
+    ],
     'the end of what a DELETED announced before its id was known is left out': [
       "expectations.endNotShown(container, { to: end, evidence: 'no longer listed' });",
       '',
@@ -133,6 +137,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'the end of a session does not end a starvation': ['    this.#parts.starvation.sessionEnded();\n', ''],
   },
   'containerTimes.ts': {
+    'what a status once said of its namespaces or its log is forgotten': [
+      'times.trait ?? known?.trait',
+      'times.trait',
+    ],
     'a failed start is a run': [
       'this.#exact.startedNs > 0n && !this.#isOfFailedStart',
       'this.#exact.startedNs > 0n',
@@ -313,6 +321,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       "times.finishedNs > 0n && container.lists.shown === 'exited'",
       "(container.times.finished ?? 0) > 0 && container.lists.shown === 'exited'",
     ],
+    'a STOPPED without a status proves a run although it may be the end of a failed start': [
+      'failedStartsUnannounced && !failedStartsMayBeUnknown',
+      'failedStartsUnannounced',
+    ],
     'every event of a session has first lists of its own': ['if (coverage.session?.events === 1) ', ''],
     'an end that a list showed is not due when the start is announced after it': [
       "if (stage === STARTED && lists.shown === 'exited') {",
@@ -348,12 +360,12 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '',
     ],
     'a STOPPED whose status shows a failed start proves a run': [
-      'return !times.proveFailedStart && this.',
-      'return this.',
+      'if (times.proveFailedStart) return false;',
+      '',
     ],
     'a STOPPED without a status proves a run, whatever the runtime': [
-      ' && this.#parts.expectations.profile.failedStartsUnannounced;',
-      ';',
+      'return failedStartsUnannounced && !failedStartsMayBeUnknown;',
+      'return true;',
     ],
     'a STOPPED without its payload proves a run': ['if (event.object === null) return false;', ''],
     'a sandbox that never came up was created with an event': [
@@ -512,6 +524,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (session === null || session.watermark < deadline) return;',
       'if (session === null) return;',
     ],
+    'a stopped sandbox is judged before a list can show that it stays': [
+      "reason === 'unconfirmed' || (reason === 'may_have_been_removed' && lists.absence === null);",
+      "reason === 'unconfirmed';",
+    ],
+    'a judgement waits for a list to show that a removed sandbox stays': [
+      ' && lists.absence === null);',
+      ');',
+    ],
     'a failed start is reported twice': ['if (stage !== STOPPED) return;', ''],
     'an expectation is reported overdue at once': [
       'emitter.now >= shift(expectation.proof.to, options.overdueAfter)',
@@ -531,9 +551,9 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'const mustBeConfirmed = isOfEvent && !expectation.withoutEvent();',
       'const mustBeConfirmed = false;',
     ],
-    'a list that confirms an event is waited for without end': [
-      'if (mustBeConfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;',
-      'if (mustBeConfirmed) return;',
+    'a list that a judgement needs is waited for without end': [
+      'awaitsList(container, reason) && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)',
+      'awaitsList(container, reason)',
     ],
     'an event that was right although lists contradicted it is missed': [
       'if (contradiction === null || !hadHappened(container, stage, contradiction.received)) return false;',
@@ -1155,6 +1175,36 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'the STOPPED of a sandbox is missed although it may have been removed while it ran': [
       '!profile.announcesSandboxRemoval && mayHaveBeenRemoved',
       'false && mayHaveBeenRemoved',
+    ],
+    'the STOPPED of a sandbox with a process of its own is not due where it may have been removed': [
+      '!times.hasSharedPid && (stayed',
+      '(stayed',
+    ],
+    'what may have been restored is missed': ['mayHaveBeenRestored(container, profile)', 'false'],
+    'what was announced as created may have been restored': [
+      "restores === 'all' || stages.standing(CREATED).is === 'announced'",
+      "restores === 'all'",
+    ],
+    'what was announced as started may have been restored, where no start of those is announced': [
+      "isSandbox || stages.standing(STARTED).is === 'announced'",
+      'isSandbox',
+    ],
+    'what is not announced as created was not restored if it was announced as started, whatever the runtime':
+      [
+        "if (restores === 'unknown') return !isSandbox || sandboxEvents.includes('CREATED');\n",
+        "if (restores === 'unknown' && stages.standing(STARTED).is !== 'announced') return true;\n",
+      ],
+    'a container whose log was named may have been restored': [
+      "times.exact === null || times.exact.trait === 'unnamed_log'",
+      'true as boolean',
+    ],
+    'a container of which no status is known was not restored': [
+      "times.exact === null || times.exact.trait === 'unnamed_log'",
+      "times.exact?.trait === 'unnamed_log'",
+    ],
+    'the sandbox of CRI-O may have been restored': [
+      'if (isSandbox || stages.standing(STARTED)',
+      'if (stages.standing(STARTED)',
     ],
     'a sandbox may have been stopped by its removal, whatever the runtime': [
       '!profile.announcesSandboxRemoval && mayHaveBeenRemoved',

@@ -92,7 +92,8 @@ const wasSpurious = (run: HistoryRun, delivery: Delivery, reported: ReportedFind
 function lagOf({ of, received }: Delivery): number | null {
   const { container, type } = of;
   if (container.isSandbox || (type !== 'STARTED' && type !== 'STOPPED')) return null;
-  const happened = container.failed === 'equal' ? container.at.CREATED : container.at[type];
+  const happened =
+    container.failed === 'equal' ? container.at.CREATED : (container.failedAt ?? container.at[type]);
   return happened === null ? null : received - happened;
 }
 

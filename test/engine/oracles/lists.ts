@@ -83,6 +83,8 @@ export const unannounced: Oracle = (run) => {
 /** What a runtime never announces of its sandboxes. */
 const NEVER_SENT: Readonly<Record<HistoryRuntime, readonly EventType[]>> = {
   containerd: [],
+  'containerd-2.4': [],
+  'containerd-2.5': [],
   crio: ['CREATED', 'DELETED'],
   isulad: ['STARTED'],
 };

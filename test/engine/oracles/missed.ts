@@ -22,7 +22,7 @@ import type { Announcement } from '../histories/announcements.ts';
 import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
 import { type HistoryContainer, stateAt } from '../histories/containers.ts';
 import type { GroundTruth } from '../histories/groundTruth.ts';
-import { LEAD, MISSED_AFTER } from '../histories/history.ts';
+import { LEAD, MISSED_AFTER, OVERDUE_AFTER } from '../histories/history.ts';
 import type { HistoryRelist } from '../histories/relists.ts';
 import {
   callOf,
@@ -30,6 +30,7 @@ import {
   containerOf,
   findingsOf,
   type HistoryRun,
+  isFresh,
   isPlain,
   isWatched,
   nameOf,
@@ -108,16 +109,22 @@ function byLists(truth: GroundTruth, event: Announcement): boolean {
   return lists.some((after, i) => {
     const [earlier, previous] = [lists[i - 2], lists[i - 1]];
     if (earlier === undefined || previous === undefined) return false;
+    const judged = judgedAt(truth, event, after);
     return (
+      judged !== null &&
       [earlier, previous, after].every(({ whole }) => whole) &&
       (type !== 'STOPPED' || isSettled(truth, container, callOf(previous, container).start)) &&
-      isWatched(truth, earlier.sandboxes.start - lead, after.compared + MISSED_AFTER + SLACK) &&
-      (history.runtime !== 'crio' || type !== 'STOPPED' || staysListed(truth, container, after)) &&
+      isWatched(truth, earlier.sandboxes.start - lead, judged + SLACK) &&
+      isKnownNotRestored(truth, event, after) &&
       // An event that comes while a list is being made is newer than the list.
       !truth.deliveries.some(
         ({ of, received }) => of.container.id === container.id && received >= callOf(after, container).start,
       ) &&
-      proves(event, shownBy(earlier, container), shownBy(previous, container), shownBy(after, container)) &&
+      proves(
+        event,
+        [shownBy(earlier, container), shownBy(previous, container), shownBy(after, container)],
+        isSharedPidKnown(truth, container, after.compared),
+      ) &&
       (!(type === 'DELETED' && container.isSandbox) ||
         lists.slice(0, i).some((list) => shownBy(list, container) === 'running'))
     );
@@ -127,19 +134,69 @@ function byLists(truth: GroundTruth, event: Announcement): boolean {
 /** CRI-O does not announce that a running sandbox was stopped in order to remove it; then it is soon gone. */
 const CRIO_REMOVAL = 10_000;
 
+/** A verdict waits no longer than this for lists. */
+const LONGEST_WAIT = 5 * 60_000;
+
 /**
- * Whether a sandbox is still listed so long after a list that no removal takes that time, and before it is judged. A status that comes
- * before that list is compared may be the first to show that it ended.
+ * When an event is judged that a list proves; null where it may not be. The STOPPED of a sandbox of CRI-O waits until a list shows it for
+ * longer than any removal takes, unless an event showed that its containers share a PID namespace.
  */
-function staysListed({ lists }: GroundTruth, container: HistoryContainer, stopped: HistoryRelist): boolean {
+function judgedAt(
+  truth: GroundTruth,
+  { container, type }: Announcement,
+  stopped: HistoryRelist,
+): number | null {
+  const usual = stopped.compared + MISSED_AFTER;
+  const mayBeRemoval = truth.history.runtime === 'crio' && type === 'STOPPED' && container.isSandbox;
+  if (!mayBeRemoval || isSharedPidKnown(truth, container, stopped.compared)) return usual;
+  const stays = truth.lists.find(
+    (list) =>
+      shownBy(list, container) === 'exited' &&
+      callOf(list, container).start >= stopped.compared + CRIO_REMOVAL,
+  );
+  const isSoon = stays !== undefined && stays.compared < usual + LONGEST_WAIT;
+  return isSoon ? Math.max(usual, stays.compared) : null;
+}
+
+const isSharedPidKnown = (truth: GroundTruth, container: HistoryContainer, by: number): boolean =>
+  container.trait === 'shared_pid' &&
+  truth.deliveries.some(
+    (each) =>
+      each.of.container.id === container.id &&
+      !each.of.digest &&
+      // A replayed event of what is not tracked yet is not read.
+      isFresh(truth, each) &&
+      stateAt(container, each.of.built) !== null &&
+      handedOverAt(truth, each) < by,
+  );
+
+/**
+ * Whether it is known, before its event is judged, that a container or sandbox was created and started like any other: its CREATED came;
+ * or, on CRI-O, its STARTED, or a status of it while it existed.
+ */
+function isKnownNotRestored(
+  truth: GroundTruth,
+  { container, type }: Announcement,
+  proven: HistoryRelist,
+): boolean {
+  const { runtime, statusAnswers } = truth.history;
+  const isStart = type === 'CREATED' || type === 'STARTED';
+  if (!isStart || (runtime !== 'crio' && runtime !== 'containerd-2.5')) return true;
+  const { end } = callOf(proven, container);
+  const came = (wanted: EventType) =>
+    truth.deliveries.some(
+      ({ of, ...each }) =>
+        of.container.id === container.id &&
+        of.type === wanted &&
+        handedOverAt(truth, { ...each, of }) < end + MISSED_AFTER,
+    );
+  if (came('CREATED')) return true;
+  if (runtime !== 'crio') return false;
+  const slowest = Math.max(...statusAnswers.map(({ lag }) => lag));
+  const answered =
+    statusAnswers.every(({ lost }) => !lost) && proven.compared + OVERDUE_AFTER + slowest + SLACK;
   return (
-    !container.isSandbox ||
-    lists.some(
-      (list) =>
-        shownBy(list, container) === 'exited' &&
-        callOf(list, container).start >= stopped.compared + CRIO_REMOVAL &&
-        list.compared < callOf(stopped, container).end + MISSED_AFTER,
-    )
+    container.isSandbox || came('STARTED') || (answered !== false && (container.at.DELETED ?? 0) > answered)
   );
 }
 
@@ -159,11 +216,11 @@ function isSettled({ sessions, lists }: GroundTruth, container: HistoryContainer
   });
 }
 
+/** `isAnnouncedGone`: whatever ends it, its STOPPED is announced. */
 function proves(
   { type, container }: Announcement,
-  earlier: string,
-  previous: string,
-  after: string,
+  [earlier, previous, after]: readonly [earlier: string, previous: string, after: string],
+  isAnnouncedGone: boolean,
 ): boolean {
   if (earlier === 'unknown' || (previous === 'absent' && earlier !== 'absent')) return false;
   switch (type) {
@@ -172,7 +229,7 @@ function proves(
     case 'STARTED':
       return (previous === 'created' || previous === 'absent') && after === 'running';
     case 'STOPPED':
-      return previous === 'running' && after === 'exited';
+      return previous === 'running' && (after === 'exited' || (after === 'absent' && isAnnouncedGone));
     case 'DELETED':
       return (
         previous !== 'unknown' && previous !== 'absent' && after === 'absent' && !container.removedSilently
@@ -192,6 +249,9 @@ function bySequence(truth: GroundTruth, event: Announcement): boolean {
   // On CRI-O only the status of what has ended tells a run from a start that failed.
   const isRun = truth.history.runtime !== 'crio' || stateAt(container, proof.of.built) !== null;
   if (type === 'STARTED' && !isRun) return false;
+  // Nothing else says on this runtime that it was not restored.
+  const isCreationKnown = deliveries.some(({ of }) => of.type === 'CREATED');
+  if (truth.history.runtime === 'containerd-2.5' && type !== 'STOPPED' && !isCreationKnown) return false;
   const startCame = came.some(({ of, received }) => of.type === 'STARTED' && received < proof.received);
   const received = deliveries.map((each) => each.received);
   const latest = Math.max(...received);

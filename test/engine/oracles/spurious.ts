@@ -12,7 +12,7 @@ import type { Delivery } from '../histories/announcements.ts';
 import { handedOverAt } from '../histories/comparisonRun.ts';
 import { type HistoryContainer, stageOfState, stageOfType } from '../histories/containers.ts';
 import type { GroundTruth } from '../histories/groundTruth.ts';
-import { LEAD } from '../histories/history.ts';
+import { isContainerd, LEAD } from '../histories/history.ts';
 import type { HistoryRelist } from '../histories/relists.ts';
 import {
   before,
@@ -51,7 +51,7 @@ export const spurious: Oracle = (run) => {
 };
 
 const leadOf = ({ history }: GroundTruth, { isSandbox }: HistoryContainer) =>
-  isSandbox && history.runtime === 'containerd' ? LEAD : 0;
+  isSandbox && isContainerd(history.runtime) ? LEAD : 0;
 
 function contradicts(list: HistoryRelist, { of }: Delivery): boolean {
   return isBefore(shownBy(list, of.container), of.type);

@@ -78,7 +78,8 @@ function Report({ finding }: { readonly finding: FindingAnswer }) {
 }
 
 function Facts({ finding }: { readonly finding: FindingAnswer }) {
-  const { container, runtimeName, runtimeVersion, kubeletVersion, mode, cause, provenBy } = finding;
+  const { container, runtimeName, runtimeVersion, kubeletVersion, mode, cause, provenBy, runtimeRules } =
+    finding;
   const facts: readonly (readonly [string, string])[] = [
     ['Pod and container', container === null ? 'the stream as a whole' : nameOf(container)],
     ['Id', container?.id ?? ''],
@@ -104,6 +105,12 @@ function Facts({ finding }: { readonly finding: FindingAnswer }) {
           <dd>
             {provenBy} <code class="soft">{visible(cause ?? '')}</code>
           </dd>
+        </div>
+      )}
+      {runtimeRules !== '' && (
+        <div class="facts-wide">
+          <dt>Rules for the runtime</dt>
+          <dd>{visible(runtimeRules)}</dd>
         </div>
       )}
     </dl>
