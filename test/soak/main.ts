@@ -16,8 +16,8 @@ import { parseArgs } from 'node:util';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { podsOf } from '../../src/kube/object.ts';
 import { messageOf } from '../../src/platform/errors.ts';
-import { account, type SoakAccount } from './account.ts';
-import { NODE, type SoakWorld, startWorld } from './world.ts';
+import { account, faultsOf, figuresOf, type SoakAccount } from './account.ts';
+import { NODE, type SoakWorld, startSoakWorld } from './world.ts';
 
 const { values } = parseArgs({
   options: {
@@ -43,15 +43,13 @@ const RESTART_MS = numberOf('restart', 1e6) * 60_000;
 /** How long a pod runs: every state is in several lists. */
 const POD_SECONDS = 14;
 const REPORT_MS = 600_000;
-/** What is due is judged after 30 s, and stored soon after. */
-const SETTLE_MS = 90_000;
 const PODS = podsOf('default');
 
 console.log(
   `soak of ${HOURS} h, seed ${OPTIONS.seed}: ${POD_COUNT} pods at a time, ${OPTIONS.drop * 100} % of events dropped`,
 );
 const began = performance.now();
-const world = await startWorld(OPTIONS);
+const world = await startSoakWorld(OPTIONS);
 const restarts: string[] = [];
 const failures: string[] = [];
 const end = new AbortController();
@@ -63,11 +61,11 @@ try {
   await wait(HOURS * 3_600_000);
   end.abort();
   await Promise.all(busy);
-  await delay(SETTLE_MS);
+  await world.settled();
   const result = account(await world.evidence());
   print(result);
-  const wrong = [...result.falseMisses, ...result.overlooked, ...result.lost];
-  for (const key of wrong) console.log(`  to be explained: ${key}`);
+  const wrong = faultsOf(result);
+  for (const fault of wrong) console.log(`  ${fault}`);
   process.exitCode = wrong.length > 0 ? 1 : 0;
 } finally {
   await world.stop();
@@ -114,7 +112,7 @@ async function runPods({ kube, containerd }: SoakWorld, worker: number): Promise
 }
 
 /** One part at a time, drawn from the seed. */
-async function restartParts({ agent, controller, containerd, kubelet, witness }: SoakWorld): Promise<void> {
+async function restartParts({ agent, controller, restartContainerd, kubelet }: SoakWorld): Promise<void> {
   const parts: Readonly<Record<string, () => Promise<void>>> = {
     agent: () => agent.restart(),
     'agent, killed': async () => {
@@ -126,10 +124,7 @@ async function restartParts({ agent, controller, containerd, kubelet, witness }:
       await controller.kill();
       await controller.restart();
     },
-    containerd: async () => {
-      await containerd.restart();
-      await witness.start();
-    },
+    containerd: () => restartContainerd(false),
     kubelet: () => kubelet.restart(),
   };
   const random = randomFor(OPTIONS.seed, 'restarts');
@@ -153,20 +148,9 @@ async function reportNowAndThen(running: SoakWorld): Promise<void> {
 }
 
 /** Not yet judged drops count as overlooked until the last line. */
-function print({ overlooked, falseMisses, neverAnnounced, lost, ...counts }: SoakAccount): void {
-  const figures = {
-    hours: ((performance.now() - began) / 3_600_000).toFixed(2),
-    ...counts,
-    overlooked: overlooked.length,
-    false: falseMisses.length,
-    'never announced': neverAnnounced.length,
-    lost: lost.length,
-    restarts: restarts.length,
-    'failed pods': failures.length,
-  };
+function print(result: SoakAccount): void {
+  const hours = ((performance.now() - began) / 3_600_000).toFixed(2);
   console.log(
-    Object.entries(figures)
-      .map(([name, n]) => `${name} ${n}`)
-      .join(', '),
+    `hours ${hours}, ${figuresOf(result)}, restarts ${restarts.length}, failed pods ${failures.length}`,
   );
 }
