@@ -46,6 +46,7 @@ test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, 
 	@$(MAKE) critest
 	@$(MAKE) fleet
 	@PLEGWATCH_REPLICA_MINUTES=10 PLEGWATCH_REPLICA_NODES=100 $(node) node_modules/vitest/vitest.mjs run test/integration/replicas.test.ts
+	@PLEGWATCH_HUNG_PODS=109 $(node) node_modules/vitest/vitest.mjs run test/integration/hungList.test.ts
 	@$(MAKE) older-kubelets
 	@$(MAKE) bench PLEGWATCH_BENCH_LONG=1
 

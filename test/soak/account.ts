@@ -10,9 +10,11 @@ export interface Transition {
   readonly at: number;
 }
 
-/** An event that the proxy passed on or dropped. */
+/** An event that the proxy passed on or dropped, or (without a proxy) that must have been sent. */
 export interface PassedEvent extends Transition {
   readonly dropped: boolean;
+  /** Wall clock in milliseconds: the latest moment at which it can have been sent, where that is not `at`. */
+  readonly until?: number;
 }
 
 interface StoredFinding {
@@ -87,8 +89,8 @@ export function account({ transitions, heard, passed, stored, findings, gaps }: 
   const causeOf = new Map(
     findings.filter(({ kind }) => kind === 'unobservable').map((finding) => [keyOf(finding), finding.cause]),
   );
-  const isInGap = ({ at }: Transition): boolean =>
-    gaps.some(({ from, to }) => at > from - BLUR_MS && at < (to ?? Infinity) + BLUR_MS);
+  const isInGap = ({ at, until = at }: PassedEvent): boolean =>
+    gaps.some(({ from, to }) => until > from - BLUR_MS && at < (to ?? Infinity) + BLUR_MS);
 
   const unreported = drops.filter((event) => !missedKeys.has(keyOf(event)) && !causeOf.has(keyOf(event)));
   const created = new Set(transitions.filter(({ type }) => type === 'CREATED').map(({ id }) => id));
@@ -107,7 +109,7 @@ export function account({ transitions, heard, passed, stored, findings, gaps }: 
     overlooked: unreported.filter((event) => !isInGap(event)).map(keyOf),
     falseMisses: notDropped.filter(isFalse),
     neverAnnounced: notDropped.filter((key) => !isFalse(key)),
-    notPassed: transitions
+    notPassed: announced(transitions)
       .filter((event) => heard.has(keyOf(event)) && !passedKeys.has(keyOf(event)) && !isInGap(event))
       .map(keyOf),
     lost: delivered
@@ -117,6 +119,22 @@ export function account({ transitions, heard, passed, stored, findings, gaps }: 
       .filter(([key, count]) => count > (deliveredCounts.get(key) ?? 0))
       .map(([key]) => key),
   };
+}
+
+/**
+ * The events that a runtime must send for what a witness saw. A runtime announces a transition only when its call has all but ended, which on a busy
+ * machine is seconds later (containerd announces CREATED of a sandbox after its network and its start), but before the next transition begins.
+ */
+export function announced(transitions: readonly Transition[]): readonly PassedEvent[] {
+  const next = new Map<string, number>();
+  return transitions
+    .toReversed()
+    .map((transition) => {
+      const until = next.get(transition.id) ?? transition.at;
+      next.set(transition.id, transition.at);
+      return { ...transition, until, dropped: false };
+    })
+    .reverse();
 }
 
 function countOf(keys: readonly string[]): Map<string, number> {
