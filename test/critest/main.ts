@@ -7,7 +7,8 @@
  *   --pods N         random pods; 200 by default
  *   --at-once N      how many of them at a time; 20 by default
  *   --focus REGEXP   only specs of critest with such a name; all by default
- *   --seed N         the order of the specs, the random pods, and which events are dropped; random by default
+ *   --seed N         the order of the specs, and what the random pods do; random by default. Which events are dropped depends on the ids of
+ *                    containers too, which are new in each run
  *
  * Exit code 0: every event is stored once, every miss is a drop, every drop is accounted for, and the audit finds no difference. What critest
  * thinks of containerd is printed only. 1: otherwise. 2: wrong usage.
