@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test cluster-test older-kubelets test-long histories torture soak fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused format generate check-generated build bench bench-agent bench-controller bench-page bench-questions experiment image release advisories cluster clean
+.PHONY: help check demo test cluster-test older-kubelets test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused format generate check-generated build bench bench-agent bench-controller bench-page bench-questions experiment image release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -38,11 +38,12 @@ older-kubelets: ## Show what a fallback means in real kubelets 1.30 and 1.33 (ro
 	@$(call prepare,test kubelet-1.30 kubelet-1.33)
 	@$(node) node_modules/vitest/vitest.mjs run --project olderKubelets
 
-test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, 100,000 operations on queues, a soak, a large fleet, replicas that die, older kubelets, the long benchmark (root)
+test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, 100,000 operations on queues, a soak, critest, a large fleet, replicas that die, older kubelets, the long benchmark (root)
 	@$(MAKE) histories HISTORIES=1000000
 	@$(MAKE) torture TORTURE='--schedules 100 --quiet'
 	@for user in agent stranger; do PLEGWATCH_FUZZ_USER=$$user PLEGWATCH_OPERATIONS=100000 $(node) node_modules/vitest/vitest.mjs run test/integration/queueFuzz.test.ts || exit 1; done
 	@$(MAKE) soak
+	@$(MAKE) critest
 	@$(MAKE) fleet
 	@PLEGWATCH_REPLICA_MINUTES=10 PLEGWATCH_REPLICA_NODES=100 $(node) node_modules/vitest/vitest.mjs run test/integration/replicas.test.ts
 	@PLEGWATCH_HUNG_PODS=109 $(node) node_modules/vitest/vitest.mjs run test/integration/hungList.test.ts
@@ -66,7 +67,12 @@ histories: ## Try random histories of the comparison (HISTORIES=10000; SEED=N re
 soak: ## Run a real node for hours: drops at a known rate, restarts, an independent witness (root; SOAK='--hours 2')
 	@$(call prepare,test)
 	@$(node) build.mjs
-	@$(node) test/soak/main.ts $(SOAK)
+	@$(node) --import ./bench/sqlAsText.ts test/soak/main.ts $(SOAK)
+
+critest: ## Run the CRI's own validation tests and 200 random pods on a real containerd, with drops and kills, beside two witnesses (root; 25 minutes; CRITEST='--containerd 2.4 --seed N')
+	@$(call prepare,node npm postgres redis containerd containerd-2.4 runc cni images critest)
+	@$(node) build.mjs
+	@$(node) --import ./bench/sqlAsText.ts test/critest/main.ts $(CRITEST)
 
 fleet: ## Store what 5,000 simulated nodes send for 30 minutes (15 GiB; NODES=60 STARTS=2 MINUTES=3 for less; CONTROLLERS=2 freezes and kills one of two)
 	@$(call prepare,test)

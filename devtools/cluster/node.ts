@@ -2,16 +2,16 @@
  * A node: kubelet, containerd and kube-proxy in network, mount, process and host name namespaces of their own. Every path is the one that
  * it has on a real node, so that charts work with their default values. All of it ends with the first process in the namespaces.
  */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isCriReady } from '../localServices/criReadiness.ts';
 import { type LocalService, startService } from '../localServices/localService.ts';
-import { type RunningProcess, run, startProcess } from '../localServices/process.ts';
+import { startInMachine, startMachine } from '../localServices/machine.ts';
+import { type RunningProcess, run } from '../localServices/process.ts';
 import { where } from '../localServices/where.ts';
 import { makeControlGroup } from './controlGroups.ts';
 import type { ControlPlane } from './controlPlane.ts';
 import { type ClusterNetwork, CONTROL_ADDRESS, nodeAddress, POD_NETWORK, podSubnet } from './network.ts';
-import { childOf, startInNode } from './nodeProcess.ts';
 
 const CRI_SOCKET = '/run/containerd/containerd.sock';
 const PAUSE = 'plegwatch.local/pause:1';
@@ -47,21 +47,8 @@ export async function startNode(options: NodeOptions): Promise<ClusterNode> {
   const { name, index, dir, network } = options;
   mkdirSync(dir, { recursive: true });
   const cgroup = makeControlGroup(join(options.cgroup, name));
-  const outer = await startProcess({
-    name,
-    command: 'unshare',
-    args: [
-      ...['--net', '--mount', '--uts', '--pid', '--fork', '--kill-child', '--propagation', 'private', '--'],
-      ...[join(import.meta.dirname, 'node.sh'), name, dir],
-    ],
-    logFile: join(dir, 'node.log'),
-    ready: async () => existsSync(join(dir, 'mounted')),
-  });
-  const first = childOf(outer.pid);
-  const stop = async () => {
-    if (outer.running()) process.kill(first, 'SIGKILL');
-    await outer.exited;
-  };
+  const machine = await startMachine(name, dir);
+  const first = machine.pid;
   const service = (start: () => Promise<RunningProcess>) => startService(start, async () => {});
   try {
     await network.connectNode(index, first);
@@ -79,9 +66,9 @@ export async function startNode(options: NodeOptions): Promise<ClusterNode> {
     const kubelet = await service(() => startKubelet(first, options, cgroup));
     if (!options.selfSigned) await options.controlPlane.approveServingCertificate(name);
     await startProxy(first, options);
-    return { name, socket, path, containerd, kubelet, importImage, stop };
+    return { name, socket, path, containerd, kubelet, importImage, stop: () => machine.stop() };
   } catch (error) {
-    await stop();
+    await machine.stop();
     throw error;
   }
 }
@@ -98,7 +85,7 @@ async function startContainerd(
   const file = join(dir, 'containerd.toml');
   writeFileSync(file, containerdConfig(cni));
   const programs = [dirname(where('containerd-shim-2.1')), dirname(where('runc'))];
-  return startInNode(node, {
+  return startInMachine(node, {
     name: 'containerd',
     command: where('containerd-2.1'),
     args: ['--config', file],
@@ -155,7 +142,7 @@ async function startKubelet(
       serverTLSBootstrap: !selfSigned,
     }),
   );
-  return startInNode(node, {
+  return startInMachine(node, {
     name: 'kubelet',
     command: where('kubelet'),
     args: [
@@ -208,7 +195,7 @@ async function startProxy(node: number, { name, dir, controlPlane }: NodeOptions
     conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
   };
   writeFileSync(file, JSON.stringify(config));
-  return startInNode(node, {
+  return startInMachine(node, {
     name: 'kube-proxy',
     command: where('kube-proxy'),
     args: [`--config=${file}`],

@@ -12,9 +12,10 @@ import { PlegwatchError } from '../../src/platform/errors.ts';
 import { cgroupOf, cleanUpContainerd } from './containerdCleanup.ts';
 import { isCriReady } from './criReadiness.ts';
 import { type LocalService, startService } from './localService.ts';
-import { run, startProcess, waitFor } from './process.ts';
+import { type Machine, startInMachine, startMachine } from './machine.ts';
+import { type ProcessOptions, type RunningProcess, run, startProcess, waitFor } from './process.ts';
 import { abandonedFolders, temporaryFolder } from './temporaryFolder.ts';
-import { type ContainerdVersion, where } from './where.ts';
+import { type ContainerdVersion, type ProgramName, where } from './where.ts';
 
 export interface LocalContainerd extends LocalService {
   /** The path of the CRI socket; the endpoint is `unix://` and this path. */
@@ -25,6 +26,8 @@ export interface LocalContainerd extends LocalService {
   readonly dir: string;
   /** A control group that is removed with it, for LinuxPodSandboxConfig.cgroup_parent. */
   readonly cgroupParent: string;
+  /** Where it runs, if pods have a network. */
+  readonly machine: Machine | null;
   /** Runs `ctr` of the same version in the CRI's namespace; returns its standard output. */
   ctr(args: readonly string[]): Promise<string>;
 }
@@ -37,6 +40,10 @@ export interface ContainerdOptions {
   readonly shimSandboxes?: boolean;
   /** What its shims run in place of runc: a path. */
   readonly ociRuntime?: string;
+  /** Runs it in a machine of its own with a pod network, for pods that do not share the network of their node. Needs `cni`. */
+  readonly podNetwork?: boolean;
+  /** More images, by the names that they get. */
+  readonly images?: Readonly<Record<string, ProgramName>>;
 }
 
 /**
@@ -50,17 +57,22 @@ const IMAGES = { pause: 'plegwatch.local/pause:1', busybox: 'plegwatch.local/bus
 const NAMESPACE = 'k8s.io';
 const KIND = 'containerd';
 /** Pods use the host's network, but a kubelet's Node is Ready only where a pod network is configured. No plugin ever runs. */
-const NETWORK = { cniVersion: '0.4.0', name: 'unused', plugins: [{ type: 'loopback' }] };
+const UNUSED_NETWORK = { cniVersion: '0.4.0', name: 'unused', plugins: [{ type: 'loopback' }] };
+const POD_NETWORK = {
+  cniVersion: '1.0.0',
+  name: 'pods',
+  plugins: [{ type: 'ptp', ipam: { type: 'host-local', ranges: [[{ subnet: '10.244.0.0/16' }]] } }],
+};
 
 /** Starts containerd and imports the images; returns when the CRI lists them (about 3 s). Needs root. */
 export async function startContainerd(options: ContainerdOptions): Promise<LocalContainerd> {
   if (process.getuid?.() !== 0) {
     throw new PlegwatchError('PROGRAM_FAILED', 'containerd can only be started by root.', 'Run as root.');
   }
-  const { version, shimSandboxes = false } = options;
+  const { version, shimSandboxes = false, podNetwork = false } = options;
   const command = where(`containerd-${version}`);
   const runc = where('runc');
-  const images = [where('image-pause'), where('image-busybox')];
+  const images = imageFiles(options);
   const left = abandonedFolders(KIND);
   for (const folder of left) await cleanUpContainerd(folder, runc);
   const place = temporaryFolder(KIND, options.dir, left);
@@ -72,16 +84,24 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
   const bin = join(dir, 'bin');
   writeFileSync(
     configFile,
-    configuration(version, dir, options.ociRuntime ?? runc) + (shimSandboxes ? sandboxRuntime(bin) : ''),
+    configuration({
+      version,
+      dir,
+      runc: options.ociRuntime ?? runc,
+      plugins: podNetwork ? dirname(where('cni-ptp')) : bin,
+    }) + (shimSandboxes ? sandboxRuntime(bin) : ''),
   );
   mkdirSync(join(dir, 'cni', 'net.d'), { recursive: true });
-  writeFileSync(join(dir, 'cni', 'net.d', '10-host.conflist'), JSON.stringify(NETWORK));
+  const network = podNetwork ? POD_NETWORK : UNUSED_NETWORK;
+  writeFileSync(join(dir, 'cni', 'net.d', '10-pods.conflist'), JSON.stringify(network));
+  const machine = podNetwork ? await startMachine(KIND, dir) : null;
+  if (machine !== null) await run('ip', ['link', 'set', 'lo', 'up'], { networkOf: machine.pid });
 
   const ctr = (args: readonly string[]) =>
     run(where(`ctr-${version}`), ['--address', socket, '--namespace', NAMESPACE, ...args]);
   const service = await startService(
     () =>
-      startProcess({
+      startIn(machine, {
         name: `containerd ${version}`,
         command,
         args: ['--config', configFile],
@@ -96,6 +116,7 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
         ready: () => isCriReady(socket),
       }),
     async () => {
+      await machine?.stop();
       await cleanUpContainerd(dir, runc);
       place.remove();
     },
@@ -107,8 +128,19 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
     throw error;
   }
   const cgroupParent = cgroupOf(dir);
-  return Object.assign(service, { socket, version, importedImages: IMAGES, dir, cgroupParent, ctr });
+  return Object.assign(service, { socket, version, importedImages: IMAGES, dir, cgroupParent, machine, ctr });
 }
+
+const startIn = (machine: Machine | null, options: ProcessOptions): Promise<RunningProcess> =>
+  machine === null ? startProcess(options) : startInMachine(machine.pid, options);
+
+/** The image archives by the names of the images. */
+const imageFiles = ({ images = {} }: ContainerdOptions): ReadonlyMap<string, string> =>
+  new Map([
+    [IMAGES.pause, where('image-pause')],
+    [IMAGES.busybox, where('image-busybox')],
+    ...Object.entries(images).map(([name, program]): [string, string] => [name, where(program)]),
+  ]);
 
 /** Returns its configuration. containerd finds the shim in `bin` by the name of the type. */
 function sandboxRuntime(bin: string): string {
@@ -126,21 +158,31 @@ function sandboxRuntime(bin: string): string {
 async function importImages(
   ctr: (args: readonly string[]) => Promise<string>,
   version: ContainerdVersion,
-  files: readonly string[],
+  files: ReadonlyMap<string, string>,
 ): Promise<void> {
   // 1.6 always imports locally and has no flag for it.
   const local = version === '1.6' ? [] : ['--local'];
-  for (const file of files) await ctr(['images', 'import', ...local, '--snapshotter', 'native', file]);
+  for (const [name, file] of files) {
+    await ctr(['images', 'import', ...local, '--snapshotter', 'native', '--index-name', name, file]);
+  }
   // The CRI notices an imported image after a moment, and labels it.
   await waitFor('the CRI lists the imported images', 240_000, async () => {
     const lines = (await ctr(['images', 'ls'])).split('\n');
-    return Object.values(IMAGES).every((name) =>
+    return [...files.keys()].every((name) =>
       lines.some((line) => line.startsWith(`${name} `) && line.includes('io.cri-containerd.image=managed')),
     );
   });
 }
 
-function configuration(version: ContainerdVersion, dir: string, runc: string): string {
+interface Configuration {
+  readonly version: ContainerdVersion;
+  readonly dir: string;
+  readonly runc: string;
+  /** The folder of the pod network's plugins. */
+  readonly plugins: string;
+}
+
+function configuration({ version, dir, runc, plugins }: Configuration): string {
   const modern = version.startsWith('2.');
   const runtime = modern ? 'io.containerd.cri.v1.runtime' : 'io.containerd.grpc.v1.cri';
   const sandbox = modern
@@ -180,7 +222,7 @@ ${snapshotter}  default_runtime_name = "runc"
   Root = "${dir}/runc"
   SystemdCgroup = false
 [plugins."${runtime}".cni]
-  ${modern ? `bin_dirs = ["${dir}/cni/bin"]` : `bin_dir = "${dir}/cni/bin"`}
+  ${modern ? `bin_dirs = ["${plugins}"]` : `bin_dir = "${plugins}"`}
   conf_dir = "${dir}/cni/net.d"
 `;
 }

@@ -24,7 +24,7 @@ chromium_series=150 chromium_suite=bookworm
 nftables_series=1.0 nftables_suite=bookworm
 promtool_series=3.5 promtool_suite=forky
 operator_crds_version=0.85.0
-images_version=1
+images_version=2
 # The versions of Go programs are pinned in their go.mod.
 module_version() { awk -v m="$2" '{ sub(/^require /, "") } $1 == m && $2 ~ /^v/ { print substr($2, 2); exit }' "$services_dir/$1/go.mod"; }
 kubernetes_version=$(module_version kubernetes k8s.io/kubernetes)
@@ -33,6 +33,7 @@ kubelet_minors=(1.37 1.33 1.30)
 kubelet_version() { module_version "kubelets/$1" k8s.io/kubernetes; }
 built_containerd_version=$(module_version containerd-2.4 github.com/containerd/containerd/v2)
 helm_version=$(module_version helm helm.sh/helm/v4)
+critest_version=$(module_version critest sigs.k8s.io/cri-tools)
 # criclient is our own source, so its folder name also contains a digest of it.
 criclient_version=$(module_version criclient k8s.io/cri-client)-$(cat "$services_dir"/criclient/* | sha256sum | cut -c 1-8)
 
@@ -60,6 +61,7 @@ operator_crds_dir=$cache/operator-crds-$operator_crds_version
 images_dir=$cache/images-$images_version
 kubernetes_dir=$cache/kubernetes-$kubernetes_version
 helm_dir=$cache/helm-$helm_version
+critest_dir=$cache/critest-$critest_version
 criclient_dir=$cache/criclient-$criclient_version
 image_base_dir() { printf '%s\n' "$cache/image-base-$node_version-$image_suite-$1"; }
 kubelet_dir() { printf '%s\n' "$cache/kubelet-$(kubelet_version "$1")"; }
@@ -88,8 +90,8 @@ asset() { [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ] &&
 program_names=(
   node postgres initdb pgbouncer redis-server
   containerd-2.1 ctr-2.1 containerd-shim-2.1 containerd-1.7 ctr-1.7 containerd-shim-1.7 containerd-1.6 ctr-1.6 containerd-shim-1.6 containerd-2.4 ctr-2.4 containerd-shim-2.4
-  runc etcd image-pause image-busybox image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-1.37 kubelet-1.33 kubelet-1.30 kube-controller-manager kube-scheduler kube-proxy coredns helm promtool operator-crds criclient
-  cni-ptp nft buildah chromium
+  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-1.37 kubelet-1.33 kubelet-1.30 kube-controller-manager kube-scheduler kube-proxy coredns helm promtool operator-crds criclient
+  cni-ptp nft buildah chromium critest
 )
 
 # program_path NAME: where the program is, or will be once it is prepared. Returns 2 for an unknown name.
@@ -108,7 +110,7 @@ program_path() {
     image-base-amd64 | image-base-arm64) image_base_dir "${1##*-}" ;;
     # The image's own Node, for this machine.
     image-node) [ "$(uname -m)" = aarch64 ] && echo "$(image_base_dir arm64)/node/bin/node" || echo "$(image_base_dir amd64)/node/bin/node" ;;
-    image-pause | image-busybox) echo "$images_dir/${1#image-}.tar" ;;
+    image-pause | image-busybox | image-critest) echo "$images_dir/${1#image-}.tar" ;;
     kube-apiserver | kubectl) asset "$1" || echo "$kubernetes_dir/$1" ;;
     kubelet | kube-controller-manager | kube-scheduler | kube-proxy) echo "$kubernetes_dir/$1" ;;
     kubelet-1.37 | kubelet-1.33 | kubelet-1.30) echo "$(kubelet_dir "${1##*-}")/kubelet" ;;
@@ -120,6 +122,7 @@ program_path() {
     helm) echo "$helm_dir/helm" ;;
     promtool) echo "$promtool_dir/usr/bin/promtool" ;;
     operator-crds) echo "$operator_crds_dir" ;;
+    critest) echo "$critest_dir/critest" ;;
     criclient) echo "$criclient_dir/criclient" ;;
     *) return 2 ;;
   esac

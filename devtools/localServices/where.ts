@@ -20,6 +20,7 @@ export type ProgramName =
   | 'runc'
   | 'image-pause'
   | 'image-busybox'
+  | 'image-critest'
   | 'image-node'
   | `image-base-${'amd64' | 'arm64'}`
   | 'etcd'
@@ -38,6 +39,7 @@ export type ProgramName =
   | 'helm'
   | 'promtool'
   | 'operator-crds'
+  | 'critest'
   | 'criclient';
 
 /** Thrown when a program is not on this machine; `cure` is the command that prepares it. */

@@ -58,7 +58,8 @@ export async function startBed(): Promise<ClusterBed> {
       database: 'plegwatch',
     });
     await client.connect();
-    for (const { name, socket } of cluster.nodes) witnesses.set(name, new Witness(socket));
+    for (const { name, socket } of cluster.nodes)
+      witnesses.set(name, new Witness({ socket, version: '2.1' }));
   } catch (error) {
     await stop();
     throw error;
@@ -127,7 +128,10 @@ async function accountFor(
       'SELECT scope, from_at, to_at FROM plegwatch.undeclared_gaps() WHERE cluster = $1 AND node = $2',
       of,
     );
-    const { lost } = account({ transitions, passed, stored: new Set(events.map(keyOf)), findings: [], gaps });
+    const { lost } = account({
+      ...{ transitions, passed, gaps, heard: new Set(), findings: [] },
+      stored: events.map(keyOf),
+    });
     return {
       lost,
       storedTwice: events.filter(({ times }) => times > 1),

@@ -11,6 +11,7 @@ import { type LocalApiServer, startApiServer } from '../../devtools/localService
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import { shimSockets } from '../../devtools/localServices/containerdCleanup.ts';
 import { startKubelet } from '../../devtools/localServices/kubelet.ts';
+import { startInMachine, startMachine } from '../../devtools/localServices/machine.ts';
 import { startPostgres } from '../../devtools/localServices/postgres.ts';
 import { firstEphemeralPort, freePort, startProcess, waitFor } from '../../devtools/localServices/process.ts';
 import { startRedis } from '../../devtools/localServices/redis.ts';
@@ -107,6 +108,30 @@ describe('startProcess', () => {
     const ports = new Set(await Promise.all([freePort(), freePort(), freePort()]));
     expect(ports.size).toBe(3);
   });
+});
+
+needs('root')('a machine of its own', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'machine-'));
+  afterAll(() => rmSync(dir, { recursive: true }));
+
+  it('reports the end of a process that was frozen before', async () => {
+    const machine = await startMachine('machine', dir);
+    try {
+      const options = { name: 'frozen', command: 'sleep', args: ['3600'], logFile: join(dir, 'frozen.log') };
+      const frozen = await startInMachine(machine.pid, options);
+      const starter = Number(/PPid:\s+(\d+)/.exec(readFileSync(`/proc/${frozen.pid}/status`, 'utf8'))?.[1]);
+      frozen.kill('SIGSTOP');
+      // Whoever started it in the machine stops with it.
+      await waitFor('both are stopped', 240_000, () => [frozen.pid, starter].every(isStopped));
+      frozen.kill('SIGCONT');
+      frozen.kill('SIGTERM');
+      await frozen.exited;
+    } finally {
+      await machine.stop();
+    }
+  });
+
+  const isStopped = (pid: number) => /State:\s+T/.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 });
 
 describe('a program that is missing', () => {

@@ -17,8 +17,9 @@ import { parseArgs } from 'node:util';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { podsOf } from '../../src/kube/object.ts';
 import { messageOf } from '../../src/platform/errors.ts';
-import { account, type SoakAccount, type StatusAccount, statusAccount } from './account.ts';
-import { NODE, type SoakWorld, startWorld } from './world.ts';
+import { account, faultsOf, figuresOf, type SoakAccount } from './account.ts';
+import { type StatusAccount, statusAccount, statusFaultsOf, statusFiguresOf } from './statusAccount.ts';
+import { NODE, type SoakWorld, startSoakWorld } from './world.ts';
 
 const { values } = parseArgs({
   options: {
@@ -44,15 +45,13 @@ const RESTART_MS = numberOf('restart', 1e6) * 60_000;
 /** How long a pod runs: every state is in several lists. */
 const POD_SECONDS = 14;
 const REPORT_MS = 600_000;
-/** What is due is judged after 30 s, and stored soon after. */
-const SETTLE_MS = 90_000;
 const PODS = podsOf('default');
 
 console.log(
   `soak of ${HOURS} h, seed ${OPTIONS.seed}: ${POD_COUNT} pods at a time, ${OPTIONS.drop * 100} % of events dropped`,
 );
 const began = performance.now();
-const world = await startWorld(OPTIONS);
+const world = await startSoakWorld(OPTIONS);
 const restarts: string[] = [];
 const failures: string[] = [];
 const end = new AbortController();
@@ -64,12 +63,12 @@ try {
   await wait(HOURS * 3_600_000);
   end.abort();
   await Promise.all(busy);
-  await delay(SETTLE_MS);
-  const result = accountOf(await world.evidence());
-  print(result);
-  const { falseMisses, overlooked, lost, falselyLate, miscounted } = result;
-  const wrong = [...falseMisses, ...overlooked, ...lost, ...falselyLate, ...miscounted];
-  for (const key of wrong) console.log(`  to be explained: ${key}`);
+  await world.settled();
+  const result = account(await world.evidence());
+  const status = statusAccount(await world.status());
+  print(result, status);
+  const wrong = [...faultsOf(result), ...statusFaultsOf(status)];
+  for (const fault of wrong) console.log(`  ${fault}`);
   process.exitCode = wrong.length > 0 ? 1 : 0;
 } finally {
   await world.stop();
@@ -116,7 +115,7 @@ async function runPods({ kube, containerd }: SoakWorld, worker: number): Promise
 }
 
 /** One part at a time, drawn from the seed. */
-async function restartParts({ agent, controller, containerd, kubelet, witness }: SoakWorld): Promise<void> {
+async function restartParts({ agent, controller, restartContainerd, kubelet }: SoakWorld): Promise<void> {
   const parts: Readonly<Record<string, () => Promise<void>>> = {
     agent: () => agent.restart(),
     'agent, killed': async () => {
@@ -128,10 +127,7 @@ async function restartParts({ agent, controller, containerd, kubelet, witness }:
       await controller.kill();
       await controller.restart();
     },
-    containerd: async () => {
-      await containerd.restart();
-      await witness.start();
-    },
+    containerd: () => restartContainerd(false),
     kubelet: () => kubelet.restart(),
   };
   const random = randomFor(OPTIONS.seed, 'restarts');
@@ -150,35 +146,14 @@ async function reportNowAndThen(running: SoakWorld): Promise<void> {
   for (;;) {
     await wait(REPORT_MS);
     if (end.signal.aborted) return;
-    print(accountOf(await running.evidence()));
+    print(account(await running.evidence()), statusAccount(await running.status()));
   }
 }
 
-function accountOf({
-  events,
-  status,
-}: Awaited<ReturnType<SoakWorld['evidence']>>): SoakAccount & StatusAccount {
-  return { ...account(events), ...statusAccount(status) };
-}
-
 /** Not yet judged drops count as overlooked until the last line. */
-function print(result: SoakAccount & StatusAccount): void {
-  const { overlooked, falseMisses, neverAnnounced, lost, falselyLate, miscounted, ...counts } = result;
-  const figures = {
-    hours: ((performance.now() - began) / 3_600_000).toFixed(2),
-    ...counts,
-    overlooked: overlooked.length,
-    false: falseMisses.length,
-    'never announced': neverAnnounced.length,
-    lost: lost.length,
-    'falsely late': falselyLate.length,
-    miscounted: miscounted.length,
-    restarts: restarts.length,
-    'failed pods': failures.length,
-  };
+function print(result: SoakAccount, status: StatusAccount): void {
+  const hours = ((performance.now() - began) / 3_600_000).toFixed(2);
   console.log(
-    Object.entries(figures)
-      .map(([name, n]) => `${name} ${n}`)
-      .join(', '),
+    `hours ${hours}, ${figuresOf(result)}, ${statusFiguresOf(status)}, restarts ${restarts.length}, failed pods ${failures.length}`,
   );
 }

@@ -1,9 +1,10 @@
 /*
- * The witness of a soak: `ctr events` writes down containerd's own event exchange, which neither the CRI nor plegwatch has a part in.
+ * A witness of what containerd does: `ctr events` writes down its own event exchange, which neither the CRI nor plegwatch has a part in.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import type { EventType } from '../../src/protocol/record.ts';
 import type { Transition } from './account.ts';
@@ -32,18 +33,19 @@ export function transitionOf(line: string): Transition | null {
 export class Witness {
   /** Everything that was seen, in order. */
   readonly transitions: Transition[] = [];
-  readonly #socket: string;
+  readonly #containerd: Pick<LocalContainerd, 'socket' | 'version'>;
   #process: ChildProcess | null = null;
 
-  constructor(socket: string) {
-    this.#socket = socket;
+  constructor(containerd: Pick<LocalContainerd, 'socket' | 'version'>) {
+    this.#containerd = containerd;
   }
 
   /** Begins to watch, and again after containerd was restarted. */
   async start(): Promise<void> {
     await this.stop();
-    const args = ['--address', this.#socket, '--namespace', 'k8s.io', 'events'];
-    const process = spawn(where('ctr-2.1'), args, { stdio: ['ignore', 'pipe', 'ignore'] });
+    const { socket, version } = this.#containerd;
+    const args = ['--address', socket, '--namespace', 'k8s.io', 'events'];
+    const process = spawn(where(`ctr-${version}`), args, { stdio: ['ignore', 'pipe', 'ignore'] });
     this.#process = process;
     await once(process, 'spawn');
     createInterface({ input: process.stdout }).on('line', (line) => {

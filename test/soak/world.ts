@@ -1,6 +1,6 @@
 /*
- * One real node for a soak: containerd 2.1 with a kubelet 1.37 and its pods, an agent behind a proxy that drops events, and the controller
- * with Redis, Postgres and an API server. Times are the product's defaults.
+ * One real node: containerd, an agent behind a proxy that drops events, and the controller with Redis and Postgres; for a soak also an API
+ * server and a kubelet. Two witnesses watch containerd: `ctr events`, and a subscriber of the CRI. Times are the product's defaults.
  */
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -8,9 +8,17 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { BUILT_CLI, CHECKOUT } from '../../devtools/checkout.ts';
 import { startApiServer } from '../../devtools/localServices/apiServer.ts';
-import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import {
+  type ContainerdOptions,
+  type LocalContainerd,
+  startContainerd,
+} from '../../devtools/localServices/containerd.ts';
 import { type LocalKubelet, startKubelet } from '../../devtools/localServices/kubelet.ts';
-import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import {
+  type LocalPlegwatch,
+  type PlegwatchSettings,
+  startPlegwatch,
+} from '../../devtools/localServices/plegwatch.ts';
 import {
   CONTROLLER_ROLE,
   createControllerRole,
@@ -18,117 +26,218 @@ import {
   startPostgres,
 } from '../../devtools/localServices/postgres.ts';
 import { run } from '../../devtools/localServices/process.ts';
-import { startRedis } from '../../devtools/localServices/redis.ts';
-import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
+import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { type Stops, stopAll } from '../../devtools/localServices/stopAll.ts';
+import { type TemporaryFolder, temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { monoNow } from '../../src/platform/clock.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
+import { type AuditOutcome, auditCommand } from '../support/auditCommand.ts';
+import { type Listener, listen } from '../support/listener.ts';
 import { PodsWitness, type Sighting } from '../support/podsWitness.ts';
-import { keyOf, type Sight, type SoakEvidence, type StatusEvidence } from './account.ts';
-
-/** What is known, of the events and of the kubelet's own status. */
-interface Evidence {
-  readonly events: SoakEvidence;
-  readonly status: StatusEvidence;
-}
-
+import { settled } from '../support/watchedNode.ts';
+import { keyOf, type SoakEvidence } from './account.ts';
+import type { Sight, StatusEvidence } from './statusAccount.ts';
 import { Witness } from './witness.ts';
 
 const CLUSTER = 'soak';
 export const NODE = 'soak';
 
-export interface SoakWorld {
+export interface World {
   readonly containerd: LocalContainerd;
-  readonly kubelet: LocalKubelet;
   readonly agent: LocalPlegwatch;
   readonly controller: LocalPlegwatch;
-  readonly witness: Witness;
-  readonly kube: KubeClient;
+  /** Ends containerd, kills it first if asked to, and starts it again, with the witnesses. */
+  restartContainerd(kill: boolean): Promise<void>;
   /** What is known so far. */
-  evidence(): Promise<Evidence>;
+  evidence(): Promise<SoakEvidence>;
+  /** Waits until every event is judged and every record is stored. */
+  settled(): Promise<void>;
+  audit(): Promise<AuditOutcome>;
   stop(): Promise<void>;
 }
 
-/** `drop`: the share of events that the agent never gets. Which ones is drawn from the seed, id and type. */
-export async function startWorld({ seed, drop }: { seed: number; drop: number }): Promise<SoakWorld> {
-  const stops: (() => Promise<void> | void)[] = [];
-  const stop = async () => {
-    for (const each of stops.splice(0).reverse()) await each();
-  };
-  const keep = <T extends { stop(): Promise<void> }>(service: T): T => {
-    stops.push(() => service.stop());
-    return service;
-  };
-  try {
-    const place = temporaryFolder('soak', undefined);
-    stops.push(() => place.remove());
-    const redis = keep(await startRedis({ clusters: [CLUSTER] }));
-    const postgres = keep(await startPostgres());
-    const api = keep(await startApiServer());
+export interface SoakWorld extends World {
+  readonly kubelet: LocalKubelet;
+  /** What is known so far of the kubelet's own status. */
+  status(): Promise<StatusEvidence>;
+  readonly kube: KubeClient;
+}
+
+export interface WorldOptions {
+  readonly seed: number;
+  /** The share of events that the agent never gets. Which ones is drawn from the seed, id and type. */
+  readonly drop: number;
+  readonly containerd: ContainerdOptions;
+}
+
+/** Without a kubelet: the pods are those of whoever calls the CRI. */
+export const startWorld = (options: WorldOptions): Promise<World> =>
+  withStops(async (parts) => {
+    const services = await startServices(parts, options);
+    return { ...(await startPrograms(services, { noKube: 'true' }, {})), stop: parts.stop };
+  });
+
+export const startSoakWorld = ({ seed, drop }: Pick<WorldOptions, 'seed' | 'drop'>): Promise<SoakWorld> =>
+  withStops(async (parts) => {
+    const api = parts.keep(await startApiServer());
     const kubectl = (...args: string[]) => run(where('kubectl'), ['--kubeconfig', api.kubeconfig, ...args]);
     await kubectl('apply', '--server-side', '-f', join(CHECKOUT, 'crds'));
     await kubectl('wait', '--for=condition=Established', 'crd/plegreports.plegwatch.dev');
-    const databaseUrl = await createControllerRole(postgres.url);
-    const grant = ['--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`];
-    await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url, ...grant]);
-    const containerd = keep(await startContainerd({ version: '2.1' }));
-    const witness = keep(new Witness(containerd.socket));
-    await witness.start();
-    const proxy = keep(
-      await startCriProxy({ upstream: containerd.socket, socket: join(place.dir, 'cri.sock') }),
-    );
-    proxy.setFilter(({ containerId, containerEventType }) =>
-      shareOf(`${seed} ${containerId} ${containerEventType}`) < drop ? 'drop' : 'deliver',
-    );
     // No controller creates one here, and no pod is admitted without it.
     await kubectl('create', 'serviceaccount', 'default');
-    const kubelet = keep(
+    const services = await startServices(parts, { seed, drop, containerd: { version: '2.1' } });
+    const { containerd, place } = services;
+    const kubelet = parts.keep(
       await startKubelet({ node: NODE, api, containerd, eventedPleg: true, minor: '1.37' }),
     );
     const podsWitness = new PodsWitness(kubelet.podsApi);
-    stops.push(() => podsWitness.close());
-    const controller = keep(
-      await startPlegwatch({
-        cli: BUILT_CLI,
-        command: 'controller',
-        settings: {
-          cluster: CLUSTER,
-          redisUrl: redis.urlOf('controller', CLUSTER),
-          databaseUrl,
-          kubeconfig: api.kubeconfig,
-        },
-      }),
-    );
-    const agent = keep(
-      await startPlegwatch({
-        cli: BUILT_CLI,
-        command: 'agent',
-        settings: {
-          cluster: CLUSTER,
-          redisUrl: redis.urlOf('agent', CLUSTER),
-          node: NODE,
-          criEndpoint: `unix://${proxy.socket}`,
-          spoolDir: join(place.dir, 'spool'),
-          kubeletUrl: kubelet.url,
-          kubeletTokenFile: await agentToken(kubectl, place.dir),
-          kubeletCaFile: kubelet.caFile,
-          kubeletServerName: kubelet.serverName,
-          podsApi: kubelet.podsApi,
-        },
-      }),
-    );
-    const kube = await createKubeClient({ kubeconfig: api.kubeconfig });
-    stops.push(() => kube.close());
-    return {
-      ...{ containerd, kubelet, agent, controller, witness, kube, stop },
-      evidence: () => collect(witness, podsWitness, proxy, postgres),
+    parts.atEnd(() => podsWitness.close());
+    const ofKubelet = {
+      podsApi: kubelet.podsApi,
+      kubeletUrl: kubelet.url,
+      kubeletTokenFile: await agentToken(kubectl, place.dir),
+      kubeletCaFile: kubelet.caFile,
+      kubeletServerName: kubelet.serverName,
     };
+    const programs = await startPrograms(services, { kubeconfig: api.kubeconfig }, ofKubelet);
+    const kube = await createKubeClient({ kubeconfig: api.kubeconfig });
+    parts.atEnd(() => kube.close());
+    const status = () => collectStatus(services, podsWitness);
+    return { ...programs, kubelet, kube, status, stop: parts.stop };
+  });
+
+interface Parts {
+  keep<T extends { stop(): Promise<void> }>(service: T): T;
+  atEnd(stop: Stops[number]): void;
+  stop(): Promise<void>;
+}
+
+/** What was started ends if the rest cannot be started. */
+async function withStops<W>(start: (parts: Parts) => Promise<W>): Promise<W> {
+  const stops: Stops = [];
+  const stop = () => stopAll(stops, 'See what still runs with ps, and stop it.');
+  const atEnd = (each: Stops[number]) => void stops.push(each);
+  const keep: Parts['keep'] = (service) => {
+    atEnd(() => service.stop());
+    return service;
+  };
+  try {
+    return await start({ keep, atEnd, stop });
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+interface Services {
+  readonly parts: Parts;
+  readonly place: TemporaryFolder;
+  readonly redis: LocalRedis;
+  readonly postgres: LocalPostgres;
+  readonly controllerUrl: string;
+  readonly containerd: LocalContainerd;
+  readonly witnesses: Witnesses;
+  readonly proxy: CriProxy;
+}
+
+/** `ctr events`, and another subscriber of the CRI. */
+class Witnesses {
+  readonly events: Witness;
+  readonly #socket: string;
+  /** One for each start. */
+  readonly #listeners: Listener[] = [];
+
+  constructor(containerd: LocalContainerd) {
+    this.events = new Witness(containerd);
+    this.#socket = containerd.socket;
+  }
+
+  /** `id TYPE` of each event that the subscriber received. */
+  get heard(): ReadonlySet<string> {
+    return new Set(this.#listeners.flatMap(({ received }) => received));
+  }
+
+  /** Begins to watch, and again after containerd was restarted. */
+  async start(): Promise<void> {
+    await this.stop();
+    await this.events.start();
+    this.#listeners.push(listen(this.#socket));
+  }
+
+  async stop(): Promise<void> {
+    this.#listeners.at(-1)?.close();
+    await this.events.stop();
+  }
+}
+
+async function startServices(
+  parts: Parts,
+  { seed, drop, containerd: options }: WorldOptions,
+): Promise<Services> {
+  const place = temporaryFolder('soak', undefined);
+  parts.atEnd(() => place.remove());
+  const redis = parts.keep(await startRedis({ clusters: [CLUSTER] }));
+  const postgres = parts.keep(await startPostgres());
+  const controllerUrl = await createControllerRole(postgres.url);
+  const grant = ['--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`];
+  await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url, ...grant]);
+  const containerd = parts.keep(await startContainerd(options));
+  const witnesses = parts.keep(new Witnesses(containerd));
+  await witnesses.start();
+  const proxy = parts.keep(
+    await startCriProxy({ upstream: containerd.socket, socket: join(place.dir, 'cri.sock') }),
+  );
+  proxy.setFilter(({ containerId, containerEventType }) =>
+    shareOf(`${seed} ${containerId} ${containerEventType}`) < drop ? 'drop' : 'deliver',
+  );
+  return { parts, place, redis, postgres, controllerUrl, containerd, witnesses, proxy };
+}
+
+async function startPrograms(
+  { parts, place, redis, postgres, controllerUrl, containerd, witnesses, proxy }: Services,
+  controllerSettings: PlegwatchSettings,
+  agentSettings: PlegwatchSettings,
+): Promise<Omit<World, 'stop'>> {
+  const controller = parts.keep(
+    await startPlegwatch({
+      cli: BUILT_CLI,
+      command: 'controller',
+      settings: {
+        cluster: CLUSTER,
+        redisUrl: redis.urlOf('controller', CLUSTER),
+        databaseUrl: controllerUrl,
+        ...controllerSettings,
+      },
+    }),
+  );
+  const agent = parts.keep(
+    await startPlegwatch({
+      cli: BUILT_CLI,
+      command: 'agent',
+      settings: {
+        cluster: CLUSTER,
+        redisUrl: redis.urlOf('agent', CLUSTER),
+        node: NODE,
+        criEndpoint: `unix://${proxy.socket}`,
+        spoolDir: join(place.dir, 'spool'),
+        ...agentSettings,
+      },
+    }),
+  );
+  return {
+    ...{ containerd, agent, controller },
+    restartContainerd: async (kill) => {
+      if (kill) await containerd.kill();
+      await containerd.restart();
+      await witnesses.start();
+    },
+    evidence: () => collect(witnesses, proxy, postgres),
+    settled: () => settled(agent),
+    audit: () => auditCommand({ cluster: CLUSTER, databaseUrl: postgres.url, node: NODE, cli: BUILT_CLI }),
+  };
 }
 
 /** A number from 0 to 1, the same for the same text. */
@@ -144,12 +253,15 @@ async function agentToken(kubectl: (...args: string[]) => Promise<string>, dir: 
   return file;
 }
 
-async function collect(
-  witness: Witness,
-  podsWitness: PodsWitness,
-  proxy: CriProxy,
-  { url }: LocalPostgres,
-): Promise<Evidence> {
+async function storedEvents(client: Client): Promise<readonly { id: string; type: EventType }[]> {
+  const { rows } = await client.query<{ id: string; type: EventType }>(
+    'SELECT container_id AS id, event_type AS type FROM plegwatch.container_events WHERE node = $1',
+    [NODE],
+  );
+  return rows;
+}
+
+async function collect(witnesses: Witnesses, proxy: CriProxy, { url }: LocalPostgres): Promise<SoakEvidence> {
   const wallAtZero = Date.now() - monoNow() / 1_000;
   const passed = (dropped: boolean) =>
     (dropped ? proxy.dropped : proxy.delivered).map(({ event, mono }) => ({
@@ -161,30 +273,43 @@ async function collect(
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    const { rows: events } = await client.query<{ id: string; type: EventType }>(
-      'SELECT container_id AS id, event_type AS type FROM plegwatch.container_events WHERE node = $1',
-      [NODE],
-    );
+    const events = await storedEvents(client);
     const { rows: findings } = await client.query(
-      `SELECT container_id AS id, event_type AS type, kind, resolved_at IS NOT NULL AS resolved
+      `SELECT container_id AS id, event_type AS type, kind, cause, resolved_at IS NOT NULL AS resolved
          FROM plegwatch.findings WHERE node = $1`,
       [NODE],
     );
     const { rows: gaps } = await client.query(
       `SELECT (extract(epoch FROM from_at) * 1000)::float8 AS "from", (extract(epoch FROM to_at) * 1000)::float8 AS "to"
-         FROM plegwatch.gaps WHERE node = $1 AND scope IN ('stream', 'agent')`,
+         FROM plegwatch.gaps WHERE node = $1 AND scope IN ('stream', 'agent', 'findings')`,
       [NODE],
     );
-    const { transitions } = witness;
-    const stored = new Set(events.map(keyOf));
     return {
-      events: { transitions, passed: [...passed(false), ...passed(true)], stored, findings, gaps },
-      status: {
-        transitions,
-        stored,
-        sights: sightsOf(podsWitness, wallAtZero),
-        ...(await readStatus(client)),
-      },
+      transitions: witnesses.events.transitions,
+      heard: witnesses.heard,
+      passed: [...passed(false), ...passed(true)],
+      stored: events.map(keyOf),
+      findings,
+      gaps,
+    };
+  } finally {
+    await client.end();
+  }
+}
+
+async function collectStatus(
+  { witnesses, postgres }: Services,
+  podsWitness: PodsWitness,
+): Promise<StatusEvidence> {
+  const wallAtZero = Date.now() - monoNow() / 1_000;
+  const client = new Client({ connectionString: postgres.url });
+  await client.connect();
+  try {
+    return {
+      transitions: witnesses.events.transitions,
+      stored: new Set((await storedEvents(client)).map(keyOf)),
+      sights: sightsOf(podsWitness, wallAtZero),
+      ...(await readStatus(client)),
     };
   } finally {
     await client.end();

@@ -91,22 +91,13 @@ export class WatchedNode {
   }
 
   /** Waits until a relist that began after this call has been compared. */
-  async relisted(): Promise<void> {
-    const count = async () => (await metric(this.agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
-    const before = await count();
-    // The first one that ends may have begun before the call.
-    await waitFor('more relists', async () => (await count()) >= before + 2, WITHIN_MS);
+  relisted(): Promise<void> {
+    return relisted(this.agent);
   }
 
   /** Waits until every event is judged and every record is stored. */
-  async settled(): Promise<void> {
-    await this.relisted();
-    await this.#isZero('plegwatch_pending_events');
-    await this.#isZero('plegwatch_unacked_records');
-  }
-
-  async #isZero(name: string): Promise<void> {
-    await waitFor(`${name} is 0`, async () => (await metric(this.agent, name)) === 0, WITHIN_MS);
+  settled(): Promise<void> {
+    return settled(this.agent);
   }
 
   /** Every event in the store in the order in which it was received, as {@link eventKey}. */
@@ -237,6 +228,21 @@ export class WatchedNode {
       id ?? null,
     );
     return rows.map(({ finding }) => finding);
+  }
+}
+
+async function relisted(agent: LocalPlegwatch): Promise<void> {
+  const count = async () => (await metric(agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
+  const before = await count();
+  // The first one that ends may have begun before the call.
+  await waitFor('more relists', async () => (await count()) >= before + 2, WITHIN_MS);
+}
+
+/** Waits until every event of an agent is judged and every record is stored. */
+export async function settled(agent: LocalPlegwatch): Promise<void> {
+  await relisted(agent);
+  for (const name of ['plegwatch_pending_events', 'plegwatch_unacked_records']) {
+    await waitFor(`${name} is 0`, async () => (await metric(agent, name)) === 0, WITHIN_MS);
   }
 }
 

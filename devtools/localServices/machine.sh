@@ -1,5 +1,5 @@
 #!/bin/bash
-# The first process of a node: gives it the paths of a machine of its own, then reaps. usage: node.sh NAME DIR
+# The first process of a machine: gives it paths of its own, then reaps. usage: machine.sh NAME DIR
 set -euo pipefail
 name=$1 dir=$2
 
