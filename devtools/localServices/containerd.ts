@@ -1,5 +1,5 @@
 /*
- * A containerd beside whatever runtime the machine has, in one of four versions: with its own folders, socket and runc
+ * A containerd beside whatever runtime the machine has, in one of six versions: with its own folders, socket and runc
  * state, and with images imported from files.
  *
  * containerd's shims and their containers outlive it by design, so stopping the process is not enough.
