@@ -20,6 +20,8 @@ export interface LocalContainerd extends LocalService {
   /** The path of the CRI socket; the endpoint is `unix://` and this path. */
   readonly socket: string;
   readonly version: ContainerdVersion;
+  /** Its version from the next restart on: one of the same major version. Its pods go on. */
+  setVersion(version: ContainerdVersion): void;
   /** Image names for pods and containers; nothing needs to be pulled. */
   readonly importedImages: { readonly pause: string; readonly busybox: string };
   readonly dir: string;
@@ -57,8 +59,8 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
   if (process.getuid?.() !== 0) {
     throw new PlegwatchError('PROGRAM_FAILED', 'containerd can only be started by root.', 'Run as root.');
   }
-  const { version, shimSandboxes = false } = options;
-  const command = where(`containerd-${version}`);
+  const { shimSandboxes = false } = options;
+  let { version } = options;
   const runc = where('runc');
   const images = [where('image-pause'), where('image-busybox')];
   const left = abandonedFolders(KIND);
@@ -83,7 +85,7 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
     () =>
       startProcess({
         name: `containerd ${version}`,
-        command,
+        command: where(`containerd-${version}`),
         args: ['--config', configFile],
         cwd: dir,
         // Finds the shim of the same version before the machine's own.
@@ -107,7 +109,14 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
     throw error;
   }
   const cgroupParent = cgroupOf(dir);
-  return Object.assign(service, { socket, version, importedImages: IMAGES, dir, cgroupParent, ctr });
+  const made = { socket, importedImages: IMAGES, dir, cgroupParent, ctr };
+  const setVersion = (next: ContainerdVersion) => {
+    where(`containerd-${next}`);
+    version = next;
+  };
+  return Object.defineProperty(Object.assign(service, made, { version, setVersion }), 'version', {
+    get: () => version,
+  });
 }
 
 /** Returns its configuration. containerd finds the shim in `bin` by the name of the type. */

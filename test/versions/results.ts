@@ -1,0 +1,37 @@
+/*
+ * What a run of the scenario showed, one file for each pair in dist/versions. After the last test they replace the rows of the same pairs in
+ * devtools/versions/results.json, which the documents are generated from.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { compareRuns, type PairRun, RESULTS_FILE, readResults } from '../../devtools/versions/results.ts';
+import { ROOT } from '../support/build.ts';
+
+const FOLDER = join(ROOT, 'dist', 'versions');
+
+export function store(run: PairRun): void {
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(join(FOLDER, `${run.scenario}-${run.kubelet}-${run.containerd}.json`), JSON.stringify(run));
+}
+
+/** The SHA-256 of a program, which a version alone does not identify. */
+export const digestOf = (path: string): string =>
+  `sha256:${createHash('sha256').update(readFileSync(path)).digest('hex')}`;
+
+/** Vitest calls it before the first test, and what it returns after the last. */
+export default function setup(): () => void {
+  rmSync(FOLDER, { recursive: true, force: true });
+  return () => {
+    if (!existsSync(FOLDER)) return;
+    const run = readdirSync(FOLDER).map(
+      (name): PairRun => JSON.parse(readFileSync(join(FOLDER, name), 'utf8')),
+    );
+    const ids = new Set(run.map(idOf));
+    const kept = readResults().filter((one) => !ids.has(idOf(one)));
+    const all = [...kept, ...run].sort(compareRuns);
+    writeFileSync(RESULTS_FILE, `${JSON.stringify({ generatedBy: 'make versions', runs: all }, null, 2)}\n`);
+  };
+}
+
+const idOf = ({ scenario, kubelet, containerd }: PairRun): string => `${scenario} ${kubelet} ${containerd}`;
