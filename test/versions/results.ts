@@ -3,7 +3,7 @@
  * devtools/versions/results.json, which the documents are generated from.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compareRuns, type PairRun, RESULTS_FILE, readResults } from '../../devtools/versions/results.ts';
 import { ROOT } from '../support/build.ts';
@@ -19,9 +19,8 @@ export function store(run: PairRun): void {
 export const digestOf = (path: string): string =>
   `sha256:${createHash('sha256').update(readFileSync(path)).digest('hex')}`;
 
-/** Vitest calls it before the first test, and what it returns after the last. */
+/** Vitest calls it before the first test, and what it returns after the last. Several runs may go on at once, each with other pairs. */
 export default function setup(): () => void {
-  rmSync(FOLDER, { recursive: true, force: true });
   return () => {
     if (!existsSync(FOLDER)) return;
     const run = readdirSync(FOLDER).map(

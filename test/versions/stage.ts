@@ -237,9 +237,12 @@ export class Stage {
     waitFor(what, ask, WITHIN_MS, 100);
 }
 
-/** Whether a moment is within a change's bounds, to what clocks differ by. */
-export const isWithin = ({ after, at }: Pick<ModeChange, 'after' | 'at'>, moment: number): boolean =>
-  moment >= after - CLOCKS_MS && moment <= at + CLOCKS_MS;
+/** A kubelet counts an error, relists everything, and only then logs that it gives up: a scrape may lie between. */
+const RELIST_MS = 10_000;
+
+/** Whether a change's bounds enclose what the kubelet's log says, to what clocks differ by. */
+export const isWithin = ({ after, at }: Pick<ModeChange, 'after' | 'at'>, logged: number): boolean =>
+  logged >= after - CLOCKS_MS && logged <= at + CLOCKS_MS + RELIST_MS;
 
 /** klog's `I1125 20:25:30.123456 …`, in the machine's time zone. */
 function timeOfLine(line: string): number {
