@@ -36,7 +36,7 @@ cluster-test: ## Install plegwatch in a real cluster of two nodes, and break eve
 
 versions: ## Try real kubelets 1.28 to 1.37 with real containerds 1.7 to 2.4, and generate what documents say of them (root; an hour, and as long to build; VERSIONS='1.37 with containerd 2.4')
 	@$(call prepare,versions)
-	@failed=0; $(node) node_modules/vitest/vitest.mjs run --project versions $(if $(VERSIONS),-t '$(VERSIONS)') || failed=$$?; $(MAKE) --no-print-directory generate; exit $$failed
+	@failed=0; $(node) node_modules/vitest/vitest.mjs run --project versions --maxWorkers=2 $(if $(VERSIONS),-t '$(VERSIONS)') || failed=$$?; $(MAKE) --no-print-directory generate; exit $$failed
 
 test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, 100,000 operations on queues, a soak, a large fleet, replicas that die, real versions, the long benchmark (root)
 	@$(MAKE) histories HISTORIES=1000000
@@ -45,6 +45,7 @@ test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, 
 	@$(MAKE) soak
 	@$(MAKE) fleet
 	@PLEGWATCH_REPLICA_MINUTES=10 PLEGWATCH_REPLICA_NODES=100 $(node) node_modules/vitest/vitest.mjs run test/integration/replicas.test.ts
+	@PLEGWATCH_HUNG_PODS=109 $(node) node_modules/vitest/vitest.mjs run test/integration/hungList.test.ts
 	@$(MAKE) versions
 	@$(MAKE) bench PLEGWATCH_BENCH_LONG=1
 

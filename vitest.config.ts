@@ -1,9 +1,8 @@
 /*
  * Six projects: `unit` and `unit-alone` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
  * `kubelet` (real kubelets, which mostly wait for the next relist), `versions` (`make versions`) and `cluster` (a whole cluster;
- * `make cluster-test`). Unit tests run
- * first, while kubelets wait for their relists; then the integration tests. Every file starts services of its own, on ports, folders and
- * control groups of its own.
+ * `make cluster-test`). The first four run side by side: kubelets wait for their relists most of the time. Every file starts services of its own, on
+ * ports, folders and control groups of its own.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -42,16 +41,20 @@ const ALONE = globSync('{src,devtools,bench,test}/**/*.test.ts').filter(
 /** The files that take minutes, the longest first: started last they would keep one worker busy after all others ended. */
 const LONG = [
   'kubelet/statusLagOfKubelet',
+  'kubelet/podsApi',
   'kubelet/plegUnhealthy',
   'kubelet/mode',
+  'integration/freeze',
+  'integration/runtimes',
   'integration/endToEnd',
   'integration/scenarios',
-  'integration/fuzzDecoders',
-  'integration/settings',
-  'integration/runtimes',
-  'integration/freeze',
+  'integration/agentEnds',
   'integration/outage',
+  'integration/settings',
   'integration/fuzzAgent',
+  'integration/hungList',
+  'integration/audit',
+  'kubelet/hungStatus',
 ];
 
 class LongFilesFirst extends BaseSequencer {
@@ -60,37 +63,35 @@ class LongFilesFirst extends BaseSequencer {
       const at = LONG.findIndex((name) => moduleId.endsWith(`test/${name}.test.ts`));
       return at === -1 ? LONG.length : at;
     };
-    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+    // A process can be shared only by files of one project, one after another.
+    return (await super.sort(files)).sort(
+      (a, b) => rank(a) - rank(b) || a.project.name.localeCompare(b.project.name),
+    );
   }
 }
 
 /** More workers than processors: tests wait for timers, relists and other processes; each file of `kubelet` waits nearly all its time. */
-const KUBELET_FILES = 4;
-const FIRST_WORKERS = availableParallelism() + 2 + KUBELET_FILES;
-const SERVICE_WORKERS = availableParallelism() + 1;
+const maxWorkers = availableParallelism() + 4;
 
 /** Waits have deadlines of their own; these bounds only end a test that hangs on a busy machine. */
 const services = {
   globalSetup: ['test/support/build.ts'],
-  maxWorkers: SERVICE_WORKERS,
-  sequence: { groupOrder: 1 },
   testTimeout: 600_000,
   hookTimeout: 300_000,
 };
-
-const quick = { maxWorkers: FIRST_WORKERS, testTimeout: 300_000 };
 
 export default defineConfig({
   plugins: [sqlAsText],
   test: {
     pool: 'forks',
+    maxWorkers,
+    testTimeout: 300_000,
     reporters: ['default', './test/support/closingLine.ts'],
     sequence: { sequencer: LongFilesFirst },
     projects: [
       {
         extends: true,
         test: {
-          ...quick,
           name: 'unit',
           isolate: false,
           // All that the others leave: so every test file is in exactly one project, wherever it is.
@@ -100,7 +101,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { ...quick, name: 'unit-alone', include: ALONE },
+        test: { name: 'unit-alone', include: ALONE },
       },
       {
         extends: true,
@@ -108,13 +109,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: {
-          ...services,
-          name: 'kubelet',
-          include: KUBELET,
-          maxWorkers: FIRST_WORKERS,
-          sequence: { groupOrder: 0 },
-        },
+        test: { ...services, name: 'kubelet', include: KUBELET },
       },
       {
         extends: true,
@@ -123,7 +118,6 @@ export default defineConfig({
           name: 'versions',
           include: VERSIONS,
           globalSetup: ['test/support/build.ts', 'test/versions/results.ts'],
-          sequence: { groupOrder: 3 },
         },
       },
       {
@@ -133,7 +127,6 @@ export default defineConfig({
           name: 'cluster',
           include: CLUSTER,
           globalSetup: ['test/support/build.ts', 'test/cluster/image.ts'],
-          sequence: { groupOrder: 2 },
           testTimeout: 1_200_000,
           hookTimeout: 600_000,
         },

@@ -9,7 +9,7 @@ import { CHECKOUT } from '../../devtools/checkout.ts';
 import { type Cluster, startCluster } from '../../devtools/cluster/cluster.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import type { EventType } from '../../src/protocol/record.ts';
-import { account, keyOf, type Transition } from '../soak/account.ts';
+import { account, announced, keyOf, type Transition } from '../soak/account.ts';
 import { Witness } from '../soak/witness.ts';
 import { Churn } from './churn.ts';
 
@@ -111,7 +111,7 @@ async function accountFor(
   transitions: readonly Transition[],
   query: ClusterBed['query'],
 ): Promise<void> {
-  const passed = transitions.map((transition) => ({ ...transition, dropped: false }));
+  const passed = announced(transitions);
   const state = async () => {
     const events = await query<{ id: string; type: EventType; times: number }>(
       `SELECT container_id AS id, event_type AS type, count(*)::int4 AS times

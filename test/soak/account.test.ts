@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { EventType } from '../../src/protocol/record.ts';
-import { account, type PassedEvent, type SoakEvidence } from './account.ts';
+import { account, announced, type PassedEvent, type SoakEvidence } from './account.ts';
 import { transitionOf } from './witness.ts';
 
 const event = (id: string, type: EventType, dropped = false, at = 100_000): PassedEvent => ({
@@ -58,6 +58,17 @@ describe('the account of a soak', () => {
       { from: 130_000, to: 140_000 },
     ];
     expect(account({ ...NOTHING, passed, stored: new Set(['a CREATED']), gaps }).lost).toEqual(['b CREATED']);
+  });
+
+  test('excuses an event that a gap interrupted before the next transition of its container, and no other', () => {
+    const created = event('a', 'CREATED', false, 100_000);
+    const started = event('a', 'STARTED', false, 106_000);
+    const lost = (from: number, ...transitions: PassedEvent[]) =>
+      account({ ...NOTHING, passed: announced(transitions), gaps: [{ from, to: from + 1_000 }] }).lost;
+    expect(lost(104_000, created, started)).toEqual([]);
+    expect(lost(104_000, created, event('b', 'STARTED', false, 106_000))).toEqual(['a CREATED']);
+    expect(lost(109_000, created, started)).toEqual(['a CREATED', 'a STARTED']);
+    expect(lost(96_000, created, started)).toEqual(['a CREATED', 'a STARTED']);
   });
 });
 

@@ -10,9 +10,11 @@ export interface Transition {
   readonly at: number;
 }
 
-/** An event that the proxy passed on or dropped. */
+/** An event that the proxy passed on or dropped, or (without a proxy) that must have been sent. */
 export interface PassedEvent extends Transition {
   readonly dropped: boolean;
+  /** Wall clock in milliseconds: the latest moment at which it can have been sent, where that is not `at`. */
+  readonly until?: number;
 }
 
 interface StoredFinding {
@@ -76,9 +78,9 @@ export function account({ transitions, passed, stored, findings, gaps }: SoakEvi
   const missed = findings.filter(({ kind, resolved }) => kind === 'missed' && !resolved);
   const missedKeys = new Set(missed.map(keyOf));
   const unobservable = new Set(findings.filter(({ kind }) => kind === 'unobservable').map(keyOf));
-  const isNearGap = ({ at }: Transition, withinMs: number): boolean =>
-    gaps.some(({ from, to }) => at > from - withinMs && at < (to ?? Infinity) + withinMs);
-  const wasInterrupted = (event: Transition): boolean => isNearGap(event, JUDGED_WITHIN_MS);
+  const isNearGap = ({ at, until = at }: PassedEvent, withinMs: number): boolean =>
+    gaps.some(({ from, to }) => until > from - withinMs && at < (to ?? Infinity) + withinMs);
+  const wasInterrupted = (event: PassedEvent): boolean => isNearGap(event, JUDGED_WITHIN_MS);
 
   const unreported = drops.filter(
     (event) => !missedKeys.has(keyOf(event)) && !unobservable.has(keyOf(event)),
@@ -98,4 +100,20 @@ export function account({ transitions, passed, stored, findings, gaps }: SoakEvi
     neverAnnounced: notDropped.filter((key) => !deliveredKeys.has(key) && happened.has(key)),
     lost: delivered.filter((event) => !stored.has(keyOf(event)) && !isNearGap(event, BLUR_MS)).map(keyOf),
   };
+}
+
+/**
+ * The events that a runtime must send for what a witness saw. A runtime announces a transition only when its call has all but ended, which on a busy
+ * machine is seconds later (containerd announces CREATED of a sandbox after its network and its start), but before the next transition begins.
+ */
+export function announced(transitions: readonly Transition[]): readonly PassedEvent[] {
+  const next = new Map<string, number>();
+  return transitions
+    .toReversed()
+    .map((transition) => {
+      const until = next.get(transition.id) ?? transition.at;
+      next.set(transition.id, transition.at);
+      return { ...transition, until, dropped: false };
+    })
+    .reverse();
 }

@@ -1,5 +1,5 @@
 /*
- * The last lines of a test run: one line for each failure, then `N passed, N failed, N skipped`, so that the end of a long
+ * The last lines of a test run: the slowest files, one line for each failure, then `N passed, N failed, N skipped`, so that the end of a long
  * log is enough. Of a property that failed, the line says the seed that repeats it, and what did not hold.
  */
 import { stripVTControlCharacters } from 'node:util';
@@ -7,6 +7,9 @@ import type { TestModule, TestRunEndReason } from 'vitest/node';
 
 /** The path by which a failing example was made smaller may be thousands of characters long. */
 const MAX_LINE = 200;
+const SLOWEST = 10;
+/** Seconds from which on a file is worth a line. */
+const SLOW = 30;
 
 interface Thrown {
   readonly message: string;
@@ -28,6 +31,10 @@ export default class ClosingLine {
       ...errors.map((error) => ({ where: 'outside of any test', why: reasonOf(error) })),
     ];
     console.log('');
+    const seconds = (module: TestModule) => Math.round(module.diagnostic().duration / 1000);
+    const slow = modules.filter((module) => seconds(module) >= SLOW).sort((a, b) => seconds(b) - seconds(a));
+    for (const module of slow.slice(0, SLOWEST))
+      console.log(`${seconds(module)} s: ${module.relativeModuleId}`);
     for (const { where, why } of failures) {
       console.log(`failed: ${where}: ${why}`);
     }

@@ -12,7 +12,7 @@ const FOLDER = join(ROOT, 'dist', 'versions');
 
 export function store(run: PairRun): void {
   mkdirSync(FOLDER, { recursive: true });
-  writeFileSync(join(FOLDER, `${run.scenario}-${run.kubelet}-${run.containerd}.json`), JSON.stringify(run));
+  writeFileSync(join(FOLDER, `${idOf(run)}.json`), JSON.stringify(run));
 }
 
 /** The SHA-256 of a program, which a version alone does not identify. */
@@ -33,4 +33,6 @@ export default function setup(): () => void {
   };
 }
 
-const idOf = ({ scenario, kubelet, containerd }: PairRun): string => `${scenario} ${kubelet} ${containerd}`;
+/** The last upgrade replaces the one before, by whatever steps it went. */
+const idOf = ({ scenario, kubelet, containerd }: PairRun): string =>
+  scenario === 'upgrade' ? scenario : `${scenario}-${kubelet}-${containerd}`;
