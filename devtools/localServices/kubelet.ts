@@ -16,7 +16,7 @@ import { type KubeletMinor, where } from './where.ts';
 const KIND = 'kubelet';
 
 /** By name. A kubelet refuses to start with a gate that its version does not have. */
-export type FeatureGates = Readonly<Partial<Record<'EventedPLEG' | 'CRIListStreaming', boolean>>>;
+type FeatureGates = Readonly<Partial<Record<'EventedPLEG' | 'CRIListStreaming', boolean>>>;
 
 export interface LocalKubelet extends LocalService {
   readonly url: string;
