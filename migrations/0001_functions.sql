@@ -61,7 +61,7 @@ RETURN interval '3 minutes';
 CREATE FUNCTION store.fallback_consequence(mode text, reason text, kubelet_version text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (
   SELECT CASE
-    WHEN mode NOT IN ('Fallback', 'HintDisabled') THEN NULL
+    WHEN coalesce(mode, '') NOT IN ('Fallback', 'HintDisabled') THEN NULL
     WHEN mode = 'HintDisabled' THEN CASE WHEN v.minor = 37 THEN 'hint_lost' ELSE 'unknown' END
     WHEN v.minor BETWEEN 26 AND 31 AND reason IN ('RuntimeUnsupported', 'RuntimeDownAtStart', 'NeverConnected') THEN 'slower'
     WHEN v.minor BETWEEN 26 AND 31 THEN 'wrong_until_restart'

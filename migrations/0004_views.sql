@@ -115,7 +115,7 @@ LEFT JOIN store.container s ON s.node_id = h.node_id AND s.container_key = o.san
 
 -- With the numbers of node and cluster, for other views. Of what the kubelet knew:
 --   kubelet_at_least_ms, _at_most_ms   bounds of the kubelet lag: of a miss by its proof; of kubelet_late until the kubelet was asked, and until its
---                                      status showed it, or the pod ended, at the latest
+--                                      status showed it, the pod ended or another container replaced it, at the latest
 --   publishing_min_ms, _max_ms         the status lag less the kubelet lag, between the bounds of both
 CREATE VIEW store.finding_detail WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nullif(f.cause, '') AS cause,
@@ -257,8 +257,8 @@ LEFT JOIN store.node n ON n.node_id = m.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = m.cluster_id
 LEFT JOIN store.context x ON x.context_id = m.context_id;
 
--- A gap that its agent left open, above all the last one (`agent`, `stopped`), lasts until the next incarnation starts; lists and scrapes that
--- it waited for, until nobody did. Where no agent
+-- A gap that its agent left open, above all the last one (`agent`, `stopped`), lasts until the next incarnation starts; lists, scrapes and the
+-- kubelet's status that it waited for, until nobody did. Where no agent
 -- said how an epoch ended, the gap `agent` `silent` says that nothing is known of the time after it; it disappears if more arrives. What was
 -- not decided when an epoch ended never will be: the gap `findings` says since when a finding may be lacking, and why it ended.
 CREATE VIEW plegwatch.gaps WITH (security_invoker = true) AS
@@ -276,7 +276,7 @@ CROSS JOIN LATERAL (
          ), g.from_at)) ELSE g.from_at END AS from_at,
          coalesce(g.to_at, (
            SELECT greatest(s.to_at, g.from_at)
-           FROM (SELECT CASE WHEN g.scope IN ('list', 'kubelet') THEN coalesce(s.ended_at, s.next_started_at) ELSE s.next_started_at END AS to_at
+           FROM (SELECT CASE WHEN g.scope IN ('list', 'kubelet', 'kubelet_status') THEN coalesce(s.ended_at, s.next_started_at) ELSE s.next_started_at END AS to_at
                  FROM store.epoch_span s WHERE s.node_id = g.node_id AND s.epoch = g.epoch AND g.scope <> 'seq') s
            WHERE s.to_at IS NOT NULL
          )) AS to_at,
@@ -370,7 +370,7 @@ CROSS JOIN LATERAL (
     SELECT 'kubelet', epoch, from_at, ended_at FROM minute WHERE kubelet_relists IS NOT NULL
     UNION ALL
     SELECT w.scope, g.epoch, g.from_at, g.to_at FROM gap g, (VALUES ('stream'), ('list'), ('kubelet')) AS w (scope)
-    WHERE g.scope IN (w.scope, 'agent', 'spool', 'seq') OR g.cause = 'agent_stalled'
+    WHERE g.scope IN (w.scope, 'agent', 'spool', 'seq') OR g.scope = 'stream' AND g.cause = 'agent_stalled'
   ), ordered AS (
     SELECT p.scope, p.epoch, p.from_at, w.precision,
            max(p.to_at) OVER (PARTITION BY p.scope, p.epoch ORDER BY p.from_at, p.to_at
@@ -489,7 +489,7 @@ CREATE FUNCTION store.list_hang_why(call text, verdict text) RETURNS text LANGUA
 RETURN CASE verdict
   WHEN 'container' THEN call || ' waits for this container: its status does not answer, others do'
   WHEN 'pod' THEN call || ' waits for this pod: the status of its sandbox does not answer, others do'
-  WHEN 'runtime' THEN call || ' does not answer, and no status does'
+  WHEN 'runtime' THEN call || ' does not answer, and statuses do not either, or only slowly'
   WHEN 'none' THEN call || ' does not answer, but every status does'
   ELSE call || ' does not answer; too few statuses were asked for to say more' END;
 
@@ -878,11 +878,12 @@ CROSS JOIN LATERAL (
 --   hang             a list of the agent that hung in the period for at least half of it (slow: for 5 s, while the kubelet had not
 --                    relisted for ten), and what it waited for (store.list_hang): the verdict on it is the smallest thing that is
 --                    proven. It holds for the kubelet, which makes the same call, unless the lists of the kubelet were not slow.
---   node             where our lists were not fast, and the kernel proves that the node had no time: for at least half of the period all its tasks
---                    that were not idle waited for the disk or for memory; or at least one waited for a processor for nine tenths of it, and the
---                    agent itself did not get to run for a tenth. Pressure that is less, or measured for less than half of the period, is only shown
---                    beside the verdict: that some task waited does not prove that the runtime did. A container or pod that holds up a list is
---                    smaller; and where a list hung and every status was answered, the node had time.
+--   node             where our lists were not fast, and an ordinary process of the node is known to have had no time: the agent did not get to run for
+--                    a tenth of the period, and the kernel says what for: for at least half of the period all tasks that were not idle waited for
+--                    the disk or for memory, or at least one waited for a processor for nine tenths of it. Pressure alone proves nothing about
+--                    the runtime: on a node that is idle otherwise, a single reader of the disk is all tasks. It is shown beside the verdict, as is
+--                    what was measured for less than half of the period. A container or pod that holds up a list is smaller; and where
+--                    a list hung and every status was answered, the node had time.
 --
 -- A condition on node_id, at or day reaches the table, because there is no window function above it: a query for a few nodes or the latest condition
 -- of each does not read the history of all.
@@ -947,12 +948,12 @@ WITH period AS (
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE g.scope = 'list') AS list_gaps,
            coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
-             WHERE g.cause = 'agent_stalled'), 0) AS our_stalled_ms,
+             WHERE g.scope = 'stream'), 0) AS our_stalled_ms,
            greatest(0,
              coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
                WHERE g.scope = 'list' AND g.cause IN ('slow', 'deadline_exceeded', 'unavailable')), 0)
              - coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
-               WHERE g.scope = 'agent' OR g.cause = 'agent_stalled'), 0)
+               WHERE g.scope IN ('agent', 'stream')), 0)
            ) AS our_waiting_ms
     FROM (
       -- A dead agent waits for no list.
@@ -960,7 +961,8 @@ WITH period AS (
              coalesce(g.to_at, CASE WHEN g.scope <> 'agent' AND s.ended_at IS NOT NULL THEN greatest(s.ended_at, g.from_at) END,
                       s.next_started_at, now()) AS to_at
       FROM store.gap g LEFT JOIN store.epoch_span s ON s.node_id = g.node_id AND s.epoch = g.epoch AND g.to_at IS NULL
-      WHERE g.node_id = k.node_id AND g.from_at < k.until AND (g.scope IN ('list', 'agent') OR g.cause = 'agent_stalled')
+      WHERE g.node_id = k.node_id AND g.from_at < k.until
+        AND (g.scope IN ('list', 'agent') OR g.scope = 'stream' AND g.cause = 'agent_stalled')
     ) g
     WHERE g.to_at > k.from_at
   ) g
@@ -989,32 +991,37 @@ WITH period AS (
   SELECT j.*, h.*
   FROM judged j
   LEFT JOIN LATERAL (
-    SELECT m.hang_call AS list_call, m.hang_verdict, m.hang_asked AS statuses_asked, m.hang_quick AS statuses_quick,
-           m.hang_unanswered AS statuses_unanswered, m.slow_status_key AS hung_key, m.day AS hung_day,
-           least(m.hang_waited_us / 1000, store.overlap_ms(m.hang_from, coalesce(m.hang_to, m.ended_at), j.from_at, j.until)) AS hung_ms
-    FROM store.relist_minute m
-    WHERE m.node_id = j.node_id AND m.hang_from < j.until AND coalesce(m.hang_to, m.ended_at) > j.from_at
-      AND m.day BETWEEN ((j.from_at - interval '15 minutes') AT TIME ZONE 'UTC')::date AND ((j.until + interval '15 minutes') AT TIME ZONE 'UTC')::date
-      AND m.minute BETWEEN j.from_at - interval '15 minutes' AND j.until + interval '15 minutes'
-    ORDER BY m.hang_verdict = 'unknown', m.minute DESC, m.seq DESC LIMIT 1
-  ) h ON (j.kubelet_lists <> 'not_slow' OR j.kubelet_hangs)
-         AND h.hung_ms >= CASE WHEN j.kind = 'slow' AND j.kubelet_hangs THEN 5000
-                               ELSE greatest(5000, extract(epoch FROM j.until - j.from_at)::float8 * 1000 / 2) END
+    SELECT * FROM (
+      SELECT m.hang_call AS list_call, m.hang_verdict, m.hang_asked AS statuses_asked, m.hang_quick AS statuses_quick,
+             m.hang_unanswered AS statuses_unanswered, m.slow_status_key AS hung_key, m.day AS hung_day, m.minute AS hung_minute, m.seq AS hung_seq,
+             least(m.hang_waited_us / 1000, store.overlap_ms(m.hang_from, coalesce(m.hang_to, m.ended_at), j.from_at, j.until)) AS hung_ms
+      FROM store.relist_minute m
+      WHERE m.node_id = j.node_id AND m.hang_from < j.until AND coalesce(m.hang_to, m.ended_at) > j.from_at
+        AND m.day BETWEEN ((j.from_at - interval '15 minutes') AT TIME ZONE 'UTC')::date AND ((j.until + interval '15 minutes') AT TIME ZONE 'UTC')::date
+        AND m.minute BETWEEN j.from_at - interval '15 minutes' AND j.until + interval '15 minutes'
+    ) m
+    WHERE (j.kubelet_lists <> 'not_slow' OR j.kubelet_hangs)
+      AND hung_ms >= CASE WHEN j.kind = 'slow' AND j.kubelet_hangs THEN 5000 ELSE greatest(5000, j.period_ms / 2) END
+    ORDER BY hang_verdict = 'unknown', hung_minute DESC, hung_seq DESC LIMIT 1
+  ) h ON true
 ), pressed AS (
-  SELECT h.*,
-         CASE
-           WHEN pressure_ms * 2 < period_ms OR our_lists = 'fast' OR hang_verdict = 'none' THEN NULL
-           WHEN io_full >= 0.5 AND io_full >= memory_full THEN 'disk'
-           WHEN memory_full >= 0.5 THEN 'memory'
-           WHEN cpu_some >= 0.9 AND our_stalled_ms >= 0.1 * period_ms THEN 'processor'
-         END AS lacking
+  SELECT h.*, l.lacking, CASE l.lacking WHEN 'disk' THEN io_full WHEN 'memory' THEN memory_full WHEN 'processor' THEN cpu_some END AS lacking_share,
+         our_stalled_ms >= 0.1 * period_ms AS we_lacked_it
   FROM hung h
+  CROSS JOIN LATERAL (
+    SELECT CASE
+             WHEN pressure_ms * 2 < period_ms OR our_lists = 'fast' OR hang_verdict = 'none' THEN NULL
+             WHEN io_full >= 0.5 AND io_full >= memory_full THEN 'disk'
+             WHEN memory_full >= 0.5 THEN 'memory'
+             WHEN cpu_some >= 0.9 THEN 'processor'
+           END AS lacking
+  ) l
 )
 SELECT j.cluster_id, j.node_id, j.kind, j.from_at, j.to_at,
        -- The smallest first.
        CASE
          WHEN j.hang_verdict IN ('container', 'pod') THEN j.hang_verdict
-         WHEN j.lacking IS NOT NULL THEN 'node'
+         WHEN j.lacking IS NOT NULL AND j.we_lacked_it THEN 'node'
          WHEN j.hang_verdict IN ('runtime', 'none') THEN 'runtime'
          WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'slow' THEN 'runtime'
          WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'fast' THEN 'kubelet'
@@ -1022,9 +1029,9 @@ SELECT j.cluster_id, j.node_id, j.kind, j.from_at, j.to_at,
        END AS verdict,
        CASE
          WHEN j.hang_verdict IN ('container', 'pod') THEN store.list_hang_why(j.list_call, j.hang_verdict)
-         WHEN j.lacking IS NOT NULL
-           THEN format('tasks of the node waited for its %s for %s %% of the time', j.lacking,
-                       round(100 * CASE j.lacking WHEN 'disk' THEN j.io_full WHEN 'memory' THEN j.memory_full ELSE j.cpu_some END))
+         WHEN j.lacking IS NOT NULL AND j.we_lacked_it
+           THEN format('tasks of the node waited for its %s for %s %% of the time, and the agent did not run for %s %%', j.lacking,
+                       round(100 * j.lacking_share), round(100 * j.our_stalled_ms / j.period_ms))
          WHEN j.hang_verdict <> 'unknown' THEN store.list_hang_why(j.list_call, j.hang_verdict)
          WHEN j.lists IS NULL THEN 'the kubelet reported nothing'
          WHEN j.kubelet_lists = 'unknown' THEN 'no list of the kubelet ended, or it reported too little of the period'
@@ -1033,7 +1040,9 @@ SELECT j.cluster_id, j.node_id, j.kind, j.from_at, j.to_at,
          WHEN j.our_lists = 'unknown' THEN 'our lists were neither slow nor fast all the time'
          WHEN j.our_lists = 'slow' THEN 'both waited for lists'
          ELSE 'only the kubelet waited for lists'
-       END AS why,
+       END || CASE WHEN j.lacking IN ('disk', 'memory') AND NOT j.we_lacked_it AND j.hang_verdict IS DISTINCT FROM 'container' AND j.hang_verdict IS DISTINCT FROM 'pod'
+                     THEN format('; meanwhile all tasks of the node that were not idle waited for its %s for %s %% of the time', j.lacking,
+                                 round(100 * j.lacking_share)) ELSE '' END AS why,
        j.kubelet_lists, j.our_lists,
        j.lists AS kubelet_list_calls, j.list_errors AS kubelet_list_errors, j.list_ms AS kubelet_list_ms,
        j.longest_list_ms AS kubelet_longest_list_ms, j.relist_ms AS kubelet_relist_ms, j.status_ms AS kubelet_status_ms,

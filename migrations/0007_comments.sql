@@ -114,7 +114,7 @@ COMMENT ON COLUMN plegwatch.findings.window_from IS 'it had not happened yet at 
 COMMENT ON COLUMN plegwatch.findings.window_to IS 'it had happened by this time';
 COMMENT ON COLUMN plegwatch.findings.occurred_at IS 'when it happened, where the runtime knows it';
 COMMENT ON COLUMN plegwatch.findings.detected_at IS 'when the finding was made';
-COMMENT ON COLUMN plegwatch.findings.resolved_at IS 'when the event of a miss arrived after all; for a starved stream, when it ended; of kubelet_late, when the status showed the change, or the pod ended';
+COMMENT ON COLUMN plegwatch.findings.resolved_at IS 'when the event of a miss arrived after all; for a starved stream, when it ended; of kubelet_late, when the status showed the change, the pod ended or another container replaced this one';
 COMMENT ON COLUMN plegwatch.findings.lateness_ms IS 'how long after the transition the event came';
 COMMENT ON COLUMN plegwatch.findings.delivery_ms IS 'how long after it was built the event came';
 COMMENT ON COLUMN plegwatch.findings.lag_min_ms IS 'the published status was behind for at least this long; null where that is not known';

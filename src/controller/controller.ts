@@ -2,8 +2,8 @@
  * The controller: stores batches from Redis in Postgres, and keeps one PLEGReport per Node. Of several controllers, all store and one, the
  * leader, does the rest.
  *
- * At its start it checks Redis, Postgres and the API server once, and ends if a setting is wrong. Later failures do not end it: it retries,
- * and /readyz and the log show the error. Only a database that is migrated to a schema it cannot use does. When stopped, it finishes or
+ * At its start it checks Redis, Postgres and the API server once, and ends if a setting is wrong; reports say that the present is unknown then. Later
+ * failures do not end it: it retries, and /readyz and the log show the error. Only a database that is migrated to a schema it cannot use does. When stopped, it finishes or
  * returns its jobs, finishes the report pass, and closes.
  */
 
@@ -11,7 +11,7 @@ import { createKubeClient, type KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/kubeErrors.ts';
 import { NODES } from '../kube/object.ts';
 import { type CleanUp, runCleanUps } from '../platform/cleanUps.ts';
-import { PlegwatchError } from '../platform/errors.ts';
+import { errorFields, PlegwatchError } from '../platform/errors.ts';
 import { type HttpServer, serveHttp } from '../platform/http.ts';
 import { createLogger, type Logger } from '../platform/log.ts';
 import { withoutSecrets } from '../platform/settings.ts';
@@ -25,7 +25,7 @@ import { type StoreFigures, startFigures } from './figures.ts';
 import { type Ingest, startIngest } from './ingest/ingest.ts';
 import { loadControllerKeys } from './keys/controllerKeys.ts';
 import type { AttributionOptions } from './keys/startKeys.ts';
-import { type Leading, startLeading } from './leader/leading.ts';
+import { type Leading, reportFailure, startLeading } from './leader/leading.ts';
 import { ControllerMetrics } from './metrics.ts';
 import type { ReportWriter } from './reports/writer.ts';
 import { createWatchEnqueuer } from './statusLag/watchEnqueue.ts';
@@ -89,6 +89,12 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     await aborted(AbortSignal.any([signal, incompatible.signal]));
     incompatible.signal.throwIfAborted();
     log.info('controller stopping');
+  } catch (error) {
+    log.error(errorFields(error), 'the controller cannot work');
+    await reportFailure(config, log, signal).catch((failure: unknown) =>
+      log.warn(errorFields(failure), 'reports may show what is no longer so'),
+    );
+    throw error;
   } finally {
     await runCleanUps(cleanUps, log);
   }

@@ -34,10 +34,6 @@ export class KubeStatusError extends Error {
 export const retryAfterMs = (error: unknown): number =>
   error instanceof KubeStatusError ? (error.retryAfterMs ?? 0) : 0;
 
-/** Whether the API server, or the way to it, caused an error. */
-export const isOfKube = (error: unknown): boolean =>
-  error instanceof KubeStatusError || (error instanceof PlegwatchError && error.code.startsWith('KUBE_'));
-
 export function unreachable(server: URL, error: unknown): PlegwatchError {
   const untrusted = /certificate|CERT_|self.signed/i.test(`${codeOf(error)} ${messageOf(error)}`);
   return untrusted

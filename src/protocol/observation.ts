@@ -95,10 +95,12 @@ export interface KubeletPod {
   readonly podUid: string;
   readonly namespace: string;
   readonly pod: string;
-  /** It has a deletionTimestamp. */
+  /** It has a deletionTimestamp, or its phase is final while a container of it runs. */
   readonly isTerminating: boolean;
   /** Each id once; statuses without an id are left out. The id before a restart is listed too, as terminated. */
   readonly containers: readonly KubeletContainer[];
+  /** Names of those that wait and have no id yet, which the kubelet has still to create; absent where there are none. */
+  readonly uncreated?: readonly string[];
 }
 
 /** What the pods watch reports, in the order in which it came. */

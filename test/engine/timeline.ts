@@ -306,6 +306,8 @@ export interface PodDetails {
   readonly terminating?: boolean;
   /** The names of its containers, by id; by default they are all named alike. */
   readonly names?: Readonly<Record<string, string>>;
+  /** The names of containers that it has still to create. */
+  readonly uncreated?: readonly string[];
 }
 
 /** A pod's status in which each container has this state. */
@@ -352,13 +354,14 @@ export const podAnswered = (
 const kubeletPod = (
   podUid: string,
   shown: Readonly<Record<string, KubeletContainer['state']>>,
-  { terminating = false, names = {} }: PodDetails,
+  { terminating = false, names = {}, uncreated = [] }: PodDetails,
 ): KubeletPod => ({
   podUid,
   namespace: 'default',
   pod: podUid.replace('u', 'p'),
   isTerminating: terminating,
   containers: Object.entries(shown).map(([id, state]) => ({ id, name: names[id] ?? 'app', state })),
+  ...(uncreated.length === 0 ? {} : { uncreated }),
 });
 
 /** What lists show: the sandbox s1, and its container c1. */

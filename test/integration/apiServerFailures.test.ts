@@ -140,7 +140,7 @@ needs(
   });
 
   test('a watch that delivers everything has missed nothing, however often the Nodes are listed', async () => {
-    const node = await addWatched('delivered', 200);
+    const node = await addWatched('delivered', 1_000);
     const missedBefore = missed;
     front.inject(() => null);
     await flips(node);

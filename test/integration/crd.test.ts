@@ -122,12 +122,13 @@ needs(
         ['Last Missed', 0],
         ['Complete', 0],
         ['Held Up By', 0],
-        ['Age', 0],
+        ['Observed', 0],
         ['Runtime', 1],
         ['Kubelet', 1],
         ['Relist P99', 1],
         ['Last Seen', 1],
         ['Reason', 1],
+        ['Age', 1],
       ]);
       const cells = table.rows[0]?.cells ?? [];
       expect([0, 1, 2, 3, 5].map((i) => cells[i])).toEqual(['node-a', 'Fallback', 'Active', 2, 'True']);
@@ -144,12 +145,13 @@ needs(
         'LAST MISSED',
         'COMPLETE',
         'HELD UP BY',
-        'AGE',
+        'OBSERVED',
         'RUNTIME',
         'KUBELET',
         'RELIST P99',
         'LAST SEEN',
         'REASON',
+        'AGE',
       ]);
       expect(row).toMatch(/^node-a +Fallback +Active +2 +/);
     });

@@ -121,6 +121,11 @@ const pressed = (waits: Partial<NodePressure>, minutes = [2, 3, 4, 5]): VerdictS
   for (const minute of minutes) ours[minute] = { ...ours[minute], pressure };
   return { kubelet: HUNG, ours, gaps: OUR_GAPS, unhealthy: 'recovered' };
 };
+/** The agent did not run for 22 of 210 seconds. */
+const starved = (scenario: VerdictScenario): VerdictScenario => ({
+  ...scenario,
+  gaps: [...OUR_GAPS, ['stream', 'agent_stalled', 200, 222]],
+});
 const DISK_FULL: NodePressure = {
   ...{
     span: 60 * SECOND,
@@ -140,7 +145,7 @@ const hanging = (verdict: HangVerdict): MinuteStatuses => ({
   },
 });
 const hungWhilePressed = (verdict: HangVerdict): VerdictScenario => {
-  const scenario = pressed({ ioFull: 60 * SECOND });
+  const scenario = starved(pressed({ ioFull: 60 * SECOND }));
   return {
     ...scenario,
     ours: { ...scenario.ours, 4: { ...scenario.ours?.[4], statuses: hanging(verdict) } },
@@ -183,6 +188,24 @@ function oursHung(verdict: HangVerdict, to: number | null = null): VerdictScenar
     ),
     gaps: [['list', 'slow', 124, to]],
   };
+}
+/** A container until 300 s, the runtime from 310 s to 325 s. */
+function hungTwice(): VerdictScenario {
+  const { ours, gaps = [] } = oursHung('container', 300);
+  const statuses: MinuteStatuses = {
+    ...{ asked: 3, slow: 3, slowest: null },
+    hang: {
+      ...{
+        call: 'ListPodSandbox',
+        from: 310 * SECOND,
+        to: 325 * SECOND,
+        waited: 15 * SECOND,
+        verdict: 'runtime',
+      },
+      ...{ listed: 220, asked: 3, quick: 0, unanswered: 3 },
+    },
+  };
+  return { ours: { ...ours, 5: { relists: 5, statuses } }, gaps: [...gaps, ['list', 'slow', 310, 325]] };
 }
 
 const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] }> = {
@@ -228,6 +251,10 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
   'a container held up the lists of the agent, while those of the kubelet were answered: unknown': {
     scenario: { ...oursHung('container', 330), unhealthy: 'recovered' },
     verdicts: ['unhealthy not_slow slow unknown'],
+  },
+  'a container held up lists for most of the period, and the runtime for its last seconds: the container': {
+    scenario: { kubelet: HUNG, ...hungTwice(), unhealthy: 'recovered' },
+    verdicts: ['unhealthy slow slow container'],
   },
   'the kubelet had not relisted for ten seconds while a container held up a list for five: the container': {
     scenario: { kubelet: { 3: { lastSeenAge: 40 * SECOND } }, ...oursHung('container', 200) },
@@ -315,6 +342,20 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
     },
     verdicts: ['unhealthy slow unknown unknown'],
   },
+  "the kubelet's own status was not watched from a short stall of the agent on, while its lists waited: the runtime":
+    {
+      scenario: {
+        kubelet: HUNG,
+        ours: OURS_HUNG,
+        gaps: [
+          ...OUR_GAPS,
+          ['stream', 'agent_stalled', 125, 128],
+          ['kubelet_status', 'agent_stalled', 125, null],
+        ],
+        unhealthy: 'recovered',
+      },
+      verdicts: ['unhealthy slow slow runtime'],
+    },
   'the agent was down: unknown': {
     scenario: {
       kubelet: { ...HUNG, 2: null, 3: null, 4: null },
@@ -365,21 +406,32 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
     },
     verdicts: ['unhealthy failing unknown unknown'],
   },
-  'both waited for lists, and all tasks of the node for its disk: the node': {
-    scenario: pressed({ ioSome: 50 * SECOND, ioFull: 31 * SECOND }),
-    verdicts: ['unhealthy slow slow node'],
-  },
-  'both waited for lists, and all tasks of the node for memory: the node': {
-    scenario: pressed({ ioFull: 10 * SECOND, memorySome: 58 * SECOND, memoryFull: 45 * SECOND }),
-    verdicts: ['unhealthy slow slow node'],
+  'both waited for lists and all tasks of the node for its disk, and the agent did not run for a tenth of the time: the node':
+    {
+      scenario: starved(pressed({ ioSome: 50 * SECOND, ioFull: 31 * SECOND })),
+      verdicts: ['unhealthy slow slow node'],
+    },
+  'both waited for lists and all tasks of the node for memory, and the agent did not run for a tenth of the time: the node':
+    {
+      scenario: starved(pressed({ ioFull: 10 * SECOND, memorySome: 58 * SECOND, memoryFull: 45 * SECOND })),
+      verdicts: ['unhealthy slow slow node'],
+    },
+  'both waited for lists, and all tasks of the node for its disk, which on an idle node are a single one: the runtime':
+    {
+      scenario: pressed({ ioSome: 60 * SECOND, ioFull: 60 * SECOND }),
+      verdicts: ['unhealthy slow slow runtime'],
+    },
+  'both waited for lists, and all tasks of the node for memory, while the agent ran: the runtime': {
+    scenario: pressed({ memorySome: 60 * SECOND, memoryFull: 60 * SECOND }),
+    verdicts: ['unhealthy slow slow runtime'],
   },
   'both waited for lists, and tasks of the node for its disk, though not all of them for half of the time: the runtime':
     {
-      scenario: pressed({ ioSome: 60 * SECOND, ioFull: 29 * SECOND }),
+      scenario: starved(pressed({ ioSome: 60 * SECOND, ioFull: 29 * SECOND })),
       verdicts: ['unhealthy slow slow runtime'],
     },
   'both waited for lists, and pressure was measured for less than half of the time: the runtime': {
-    scenario: pressed({ ioFull: 60 * SECOND }, [3]),
+    scenario: starved(pressed({ ioFull: 60 * SECOND }, [3])),
     verdicts: ['unhealthy slow slow runtime'],
   },
   'both waited for lists, and always some task for a processor, which does not prove that the runtime did: the runtime':
@@ -389,17 +441,11 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
     },
   'both waited for lists, always some task for a processor, and the agent did not run for a tenth of the time: the node':
     {
-      scenario: {
-        ...pressed({ cpuSome: 60 * SECOND }),
-        gaps: [...OUR_GAPS, ['stream', 'agent_stalled', 200, 222]],
-      },
+      scenario: starved(pressed({ cpuSome: 60 * SECOND })),
       verdicts: ['unhealthy slow slow node'],
     },
   'the agent did not run for a tenth of the time, though tasks seldom waited for a processor: the runtime': {
-    scenario: {
-      ...pressed({ cpuSome: 50 * SECOND }),
-      gaps: [...OUR_GAPS, ['stream', 'agent_stalled', 200, 222]],
-    },
+    scenario: starved(pressed({ cpuSome: 50 * SECOND })),
     verdicts: ['unhealthy slow slow runtime'],
   },
   "only the kubelet's lists hung, although all tasks of the node waited for its disk: the kubelet": {
@@ -523,33 +569,43 @@ needs('postgres')('a verdict on PLEG', () => {
   });
 
   test('a verdict on the node says what it lacked, and shows all of its pressure', async () => {
-    const rows = await query(
+    const pressure = 'cpu_some, io_some, io_full, memory_some, memory_full';
+    const [starvedOne] = await query(
       databaseUrl,
-      `SELECT why, cpu_some, io_some, io_full, memory_some, memory_full FROM plegwatch.pleg_verdicts
-       WHERE node IN ($1, 'lists-of-both-hung-the-runtime') ORDER BY verdict`,
-      [nodeOf('both waited for lists, and all tasks of the node for memory: the node')],
+      `SELECT why, ${pressure} FROM plegwatch.pleg_verdicts WHERE verdict = 'node' AND memory_full > 0`,
     );
-    expect(rows).toEqual([
-      {
-        why: 'tasks of the node waited for its memory for 75 % of the time',
-        ...{
-          cpu_some: 0,
-          io_some: 0,
-          io_full: expect.closeTo(1 / 6),
-          memory_some: expect.closeTo(58 / 60),
-          memory_full: 0.75,
-        },
-      },
-      // Its kernel does not report pressure.
-      {
-        why: 'both waited for lists',
-        cpu_some: null,
-        io_some: null,
-        io_full: null,
-        memory_some: null,
-        memory_full: null,
-      },
+    expect(starvedOne).toEqual({
+      why: 'tasks of the node waited for its memory for 75 % of the time, and the agent did not run for 10 %',
+      ...{ cpu_some: 0, io_some: 0, io_full: expect.closeTo(1 / 6) },
+      ...{ memory_some: expect.closeTo(58 / 60), memory_full: 0.75 },
+    });
+    const [unmeasured] = await query(
+      databaseUrl,
+      `SELECT why, ${pressure} FROM plegwatch.pleg_verdicts WHERE node = 'lists-of-both-hung-the-runtime'`,
+    );
+    // Its kernel does not report pressure.
+    expect(unmeasured).toEqual({
+      why: 'both waited for lists',
+      ...{ cpu_some: null, io_some: null, io_full: null, memory_some: null, memory_full: null },
+    });
+  });
+
+  test.each([
+    [
+      'disk',
+      'both waited for lists, and all tasks of the node for its disk, which on an idle node are a single one: the runtime',
+    ],
+    [
+      'memory',
+      'both waited for lists, and all tasks of the node for memory, while the agent ran: the runtime',
+    ],
+  ])('a verdict on the runtime says that tasks waited for the %s meanwhile', async (what, title) => {
+    const [row] = await query(databaseUrl, 'SELECT why FROM plegwatch.pleg_verdicts WHERE node = $1', [
+      nodeOf(title),
     ]);
+    expect(row?.['why']).toBe(
+      `both waited for lists; meanwhile all tasks of the node that were not idle waited for its ${what} for 100 % of the time`,
+    );
   });
 });
 

@@ -329,7 +329,7 @@ function startReports(publisher: { note(...report: Parameters<ConditionPublisher
     onResult: () => undefined,
     onBuilt: (name, { uid }, conditions) => publisher.note(name, uid, conditions),
     pace: {
-      ...{ pollMs: 25, minIntervalMs: 0, staleCheckMs: 200, listMs: 500, firstAgentMs: 50 },
+      ...{ pollMs: 25, minIntervalMs: 0, staleCheckMs: 200, firstAgentMs: 50 },
       backoff: { firstMs: 50, maxMs: 500 },
     },
   });

@@ -91,6 +91,13 @@ needs('postgres')('the schema', () => {
     );
   });
 
+  it('says nothing of the fallback of a node whose mode nobody observed', async () => {
+    const { rows } = await client.query(
+      `SELECT store.fallback_consequence(NULL, NULL, 'v1.30.14') AS old, store.fallback_consequence(NULL, NULL, NULL) AS unknown`,
+    );
+    expect(rows).toEqual([{ old: null, unknown: null }]);
+  });
+
   it('has every table and every view of the database, with the columns, types and NOT NULL that they have there', async () => {
     const { rows } = await client.query(
       `SELECT format('%s.%s', n.nspname, c.relname) AS relation, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type,

@@ -132,6 +132,14 @@ needs('postgres')('an undeclared gap', () => {
     expect(await undeclared()).toEqual([['stream', 40, 45]]);
   });
 
+  it("is listed although the kubelet's own status was not watched since a stall of the agent, which says nothing of the stream", async () => {
+    const stalled = gap('kubelet_status', 30, null, 'agent_stalled');
+    await commitAll(databaseUrl, [
+      cut(incarnation(1, 0), 100, [gap('stream', 0, 10), session(1, 10, 40), stalled, session(2, 60, null)]),
+    ]);
+    expect(await undeclared()).toEqual([['stream', 40, 60]]);
+  });
+
   it('is listed at the start and at the end of what has arrived', async () => {
     await commitAll(databaseUrl, [cut(incarnation(1, 0), 100, [session(1, 10, 90)])]);
     expect(await undeclared()).toEqual([

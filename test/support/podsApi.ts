@@ -33,6 +33,7 @@ export interface EncodedPod {
   readonly name?: string;
   readonly namespace?: string;
   readonly isTerminating?: boolean;
+  readonly phase?: string;
   readonly containers?: readonly EncodedContainer[];
   readonly initContainers?: readonly EncodedContainer[];
   readonly ephemeralContainers?: readonly EncodedContainer[];
@@ -55,7 +56,14 @@ export function message(fields: Fields): Buffer {
 
 /** The bytes of a core/v1 Pod. */
 export function podBytes(pod: EncodedPod = {}): Buffer {
-  const { uid = 'u1', name = 'web', namespace = 'shop', isTerminating = false, padding = 0 } = pod;
+  const {
+    uid = 'u1',
+    name = 'web',
+    namespace = 'shop',
+    isTerminating = false,
+    phase = 'Running',
+    padding = 0,
+  } = pod;
   const time = message([[1, 1_700_000_000]]);
   const label = message([
     [1, `label.${SECRET}`],
@@ -91,7 +99,7 @@ export function podBytes(pod: EncodedPod = {}): Buffer {
   const statusOf = (field: number, all: readonly EncodedContainer[] = []) =>
     all.map((each) => [field, containerStatus(each)] as const);
   const podStatus = message([
-    [1, 'Running'],
+    [1, phase],
     [
       2,
       message([

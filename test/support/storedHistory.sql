@@ -243,20 +243,21 @@ SELECT md5(epoch || 'list')::uuid, node_id, cluster_id, epoch, 'list', 'slow', b
 FROM member WHERE number % 10 = 5;
 INSERT INTO store.mode_change (at, not_before, day, node_id, context_id, seq, cluster_id, model, from_mode, to_mode, reason, proof)
 SELECT m.began + c.after, m.began + c.after - interval '10 s', ((m.began + c.after) AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 800000000 + c.no,
-       m.cluster_id, 'EventedCache', c.from_mode, c.to_mode, c.reason, '{"v": 1, "before": {"errors": 0}, "after": {"errors": 5}}'
+       m.cluster_id, CASE WHEN c.no >= 4 THEN 'EventedHint' ELSE 'EventedCache' END, c.from_mode, c.to_mode, c.reason, '{"v": 1, "before": {"errors": 0}, "after": {"errors": 5}}'
 FROM member m
 CROSS JOIN (VALUES (1, interval '0', 'Unknown', 'Evented', 'Connected'), (2, interval '2 days 3 hours 12 minutes', 'Evented', 'Fallback', 'StreamBroke'),
                    (3, interval '3 days 9 hours 12 minutes', 'Fallback', 'Evented', 'KubeletRestarted'),
-                   (4, (SELECT (days - 2) * interval '1 day' + interval '12 hours' FROM size), 'Evented', 'Generic', 'GateDisabled')) AS c (no, after, from_mode, to_mode, reason)
+                   (4, interval '2 days 23 hours 59 minutes', 'Evented', 'EventedHint', 'KubeletRestarted'),
+                   (5, (SELECT (days - 2) * interval '1 day' + interval '12 hours' FROM size), 'EventedHint', 'Generic', 'GateDisabled')) AS c (no, after, from_mode, to_mode, reason)
 JOIN store.context x ON x.node_id = m.node_id AND x.context_no = CASE WHEN c.after < interval '3 days' THEN 1 ELSE 2 END
-WHERE c.no = 1 OR c.no IN (2, 3) AND m.number % 10 = 3 OR c.no = 4 AND m.number % 10 = 0;
+WHERE c.no = 1 OR c.no IN (2, 3) AND m.number % 10 = 3 OR c.no IN (4, 5) AND m.number % 10 = 0;
 INSERT INTO store.status_lag (at, node_id, cluster_id, event_type, lag_min_ms, lag_max_ms)
 SELECT l.at, m.node_id, m.cluster_id, e.type, l.lag_ms - 100, l.lag_ms + 100
 FROM member m, size
 CROSS JOIN LATERAL generate_series(0, 46, 2) AS hour
 CROSS JOIN (VALUES ('STARTED'), ('STOPPED')) AS e (type)
 CROSS JOIN LATERAL (SELECT m.began + (size.days - 2) * interval '1 day' + hour * interval '1 hour' AS at,
-                           CASE WHEN m.number % 10 = 0 AND hour >= 12 THEN 500 ELSE 5000 END AS lag_ms) l;
+                           CASE WHEN m.number % 10 = 0 THEN 500 ELSE 5000 END AS lag_ms) l;
 INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message, pleg_seen_ago_ms, threshold_ms)
 SELECT m.began + k.after, ((m.began + k.after) AT TIME ZONE 'UTC')::date, m.node_id, m.cluster_id, k.status, k.reason, k.message, k.ago, k.threshold
 FROM member m

@@ -70,6 +70,21 @@ describe('what is late', () => {
     expect(lateOf([...started, ...listedAlike(C1_RUNNING, 10, 15), answer])).toEqual([LATE_START]);
   });
 
+  test('a start is late only once no other container of the pod has still to be created: its worker may be pulling an image', () => {
+    const until = (second: number) => listedAlike(C1_RUNNING, 10, 15, second);
+    const pulling = podAnswered(15.3, 'u1', { c1: 'waiting' }, { uncreated: ['sidecar'] });
+    expect(lateOf([...started, ...until(20), pulling])).toEqual([]);
+    const own = podAnswered(15.3, 'u1', { c1: 'waiting' }, { uncreated: ['app'] });
+    expect(lateOf([...started, ...until(20), own])).toEqual([LATE_START]);
+    const pulled = podAnswered(27, 'u1', { c1: 'waiting' });
+    expect(lateOf([...started, ...until(25), pulling, pulled])).toEqual([LATE_START]);
+  });
+
+  test('a stop is late whatever the kubelet has still to create', () => {
+    const pulling = podAnswered(20.3, 'u1', { c1: 'running' }, { uncreated: ['sidecar'] });
+    expect(lateOf([...stopped, pulling])).toEqual([LATE_STOP]);
+  });
+
   test('a start is late if the kubelet does not name a container that a later list still shows', () => {
     const steps = [...started, ...listedAlike(C1_RUNNING, 10, 15), podAnswered(15.3, 'u1', {})];
     expect(lateOf([...steps, listed(20, C1_RUNNING)])).toEqual([LATE_START]);

@@ -7,10 +7,11 @@
  *
  * `kubelet_late` is an accusation. That no message came proves nothing, so it rests on an answer to a GetPod that was asked after the
  * deadline, and on a watch that covered everything from before the change until that answer: a kubelet that restarted may answer
- * with what the API server knew last. What is in doubt has a reason, and nobody is accused.
+ * with what the API server knew last. A start is late only if no other container of the pod has still to be created: while the pod's worker
+ * pulls an image, its status waits. What is in doubt has a reason, and nobody is accused.
  */
 import { TokenBucket } from '../../platform/tokenBucket.ts';
-import type { KubeletPodAnswer, KubeletSight } from '../../protocol/observation.ts';
+import type { KubeletPod, KubeletPodAnswer, KubeletSight } from '../../protocol/observation.ts';
 import type { KubeletLagMinute } from '../../protocol/record.ts';
 import {
   between,
@@ -162,7 +163,8 @@ export class KubeletLag {
         podState === 'waiting' && this.#shown({ container: wait.container, stage: STARTED }) !== null;
       if (podState === null || wasShown || this.#witness.whyUnknown(wait, wait.proof ?? wait.due) !== null)
         continue;
-      wait.learn({ asked, at, podState });
+      const isStarting = found && wait.stage === STARTED && lacksOther(answer.pod, wait.container);
+      wait.learn({ asked, at, podState, isStarting });
     }
   }
 
@@ -247,7 +249,7 @@ export class KubeletLag {
     if (findingId === null) {
       if (this.#witness.whyUnknown(wait, proof) !== null) return;
       const { notShown } = wait;
-      if (notShown !== null && notShown.asked >= deadline) {
+      if (notShown !== null && notShown.asked >= deadline && !notShown.isStarting) {
         const quietSince = mono(Math.max(notShown.at, this.#stalled ?? notShown.at));
         if (now >= shift(quietSince, SETTLING)) this.#reportLate(wait, proof, notShown);
         return;
@@ -328,6 +330,10 @@ export class KubeletLag {
 }
 
 const isShownStage = (stage: Stage): stage is ShownStage => stage === STARTED || stage === STOPPED;
+
+/** Whether the kubelet has still to create another container of the pod. */
+const lacksOther = ({ uncreated = [] }: KubeletPod, { identity }: TrackedContainer): boolean =>
+  uncreated.some((name) => name !== identity.container);
 
 function firstOf({ watched, answered }: FirstShown): Mono {
   return mono(Math.min(watched ?? Number.POSITIVE_INFINITY, answered ?? Number.POSITIVE_INFINITY));

@@ -92,6 +92,14 @@ describe('what a status first showed', () => {
     expect(shownOf(sights, STOPPED, 'c2')?.watched).toBe(seconds(5));
   });
 
+  test('what is shown of a pod that was terminating before is shown while it is', () => {
+    const sights = sightsOf(
+      podSight(1, 'u1', { c1: 'running' }, true),
+      podSight(9, 'u1', { c1: 'terminated' }),
+    );
+    expect(shownOf(sights, STOPPED)).toMatchObject({ watched: seconds(9), whileTerminating: true });
+  });
+
   test('a pod that was terminating still is, until another one with its uid begins', () => {
     const terminating = [podSight(1, 'u1', {}, true), podSight(2, 'u1')];
     expect(sightsOf(...terminating).pod('u1')?.isTerminating).toBe(true);

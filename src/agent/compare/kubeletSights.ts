@@ -85,8 +85,8 @@ export class SeenPod {
       this.containers.set(id, container);
       container.last = at;
       if (state === 'waiting') continue;
-      container.show(STARTED, by, at, isTerminating);
-      if (state === 'terminated') container.show(STOPPED, by, at, isTerminating);
+      container.show(STARTED, by, at, this.isTerminating);
+      if (state === 'terminated') container.show(STOPPED, by, at, this.isTerminating);
     }
     this.#forgetBeyond(MAX_CONTAINERS, at);
   }

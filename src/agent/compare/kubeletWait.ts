@@ -20,6 +20,8 @@ export interface NotShown {
   readonly asked: Mono;
   readonly at: Mono;
   readonly podState: 'running' | 'waiting' | 'absent';
+  /** It is a start, and another container of the pod has still to be created: the pod's worker is busy with that, and its status waits. */
+  readonly isStarting: boolean;
 }
 
 /** Each question comes twice as long after the last one as that did, up to this. */

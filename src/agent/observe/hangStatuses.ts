@@ -8,7 +8,7 @@ import { conclude, type Unanswered } from './hangVerdict.ts';
 import type { ListHang } from './listHangs.ts';
 import type { StatusCall } from './statusCall.ts';
 
-/** A status that hung with a list is answered together with it. One that was answered longer ago does not hold the list up. */
+/** A status that hung with a list is answered together with it. One that was answered longer before or after it does not hold the list up. */
 const GRACE: Micros = millis(2_000);
 
 interface Suspect extends Unanswered {
@@ -56,24 +56,35 @@ export class HangStatuses {
   }
 
   conclude(): HangConclusion {
-    const at = this.hang.to ?? this.#readClock();
-    const unanswered = this.#timedOut
-      .filter(({ endedAt }) => endedAt === null || between(endedAt, at) < GRACE)
-      .map((call) => this.#suspect(call));
+    const withList = this.#timedOut.filter((call) => this.#hungWithList(call));
+    const unanswered = withList.map((call) => this.#suspect(call));
+    const goesOn = this.#timedOut.filter((call) => call.endedAt === null && !withList.includes(call));
     const { verdict, named } = conclude<Suspect>({
       call: this.hang.call,
       listed: this.#listed.sandboxes + this.#listed.containers,
       asked: this.#asked,
       quick: this.#quick,
       unanswered,
-      left: this.#left.size,
+      left: this.#left.size + goesOn.length,
     });
     return { verdict, named: named?.call ?? null, unanswered: unanswered.length };
   }
 
+  /** The list was answered, and so was every status that hung with it. */
+  get isSettled(): boolean {
+    const { to } = this.hang;
+    if (to === null) return false;
+    return between(to, this.#readClock()) >= GRACE || this.#timedOut.every(({ endedAt }) => endedAt !== null);
+  }
+
+  /** A minute says that the hang lasts, and none that it ended. */
+  get isEndDue(): boolean {
+    return this.hang.to !== null && this.#reported !== null;
+  }
+
   /** Whether the first verdict is in no minute yet, or the end of a hang that a minute says lasts. */
   get hasNews(): boolean {
-    if (this.hang.to !== null) return this.#reported !== null;
+    if (this.hang.to !== null) return this.isEndDue && this.isSettled;
     return (this.#reported ?? 'unknown') === 'unknown' && this.conclude().verdict !== 'unknown';
   }
 
@@ -91,6 +102,14 @@ export class HangStatuses {
       quick: this.#quick,
       unanswered,
     };
+  }
+
+  /** A status that is still not answered when the list was is another trouble. */
+  #hungWithList({ endedAt }: StatusCall): boolean {
+    const now = this.#readClock();
+    const { to } = this.hang;
+    if (to === null) return endedAt === null || between(endedAt, now) < GRACE;
+    return Math.abs(between(endedAt ?? now, to)) < GRACE;
   }
 
   #suspect(call: StatusCall): Suspect {

@@ -62,6 +62,11 @@ test('three statuses that do not answer, and none later that does, are the runti
   expect(verdictOn({ asked: 23, quick: 20, unanswered: hung(3) }).verdict).toBe('runtime');
 });
 
+test('three containers that do not answer are not the runtime if the status of a sandbox was answered since', () => {
+  const hung = [unanswered({ othersSince: 2, alikeSince: 0 }), unanswered({ othersSince: 1, alikeSince: 0 })];
+  expect(verdictOn({ asked: 5, quick: 2, unanswered: [...hung, unanswered(alone)] }).verdict).toBe('unknown');
+});
+
 test('a runtime that answers most statuses slowly is named after three', () => {
   expect(verdictOn({ asked: 2, quick: 0 }).verdict).toBe('unknown');
   expect(verdictOn({ asked: 6, quick: 3 }).verdict).toBe('runtime');

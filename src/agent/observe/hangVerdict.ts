@@ -6,7 +6,7 @@
  * status of its container. All other statuses are answered in milliseconds.
  *
  *   container, pod   its status does not answer, while that of another container or sandbox, asked for later, does
- *   runtime          none of several answers, or most are slow
+ *   runtime          none of several answers, nor any that was asked for later; or most are slow
  *   none             all were asked for and answered
  */
 import type { HangVerdict, ListCallName } from '../../protocol/record.ts';
@@ -31,7 +31,7 @@ export interface HangEvidence<U extends Unanswered> {
   readonly quick: number;
   /** In the order in which they were asked for. */
   readonly unanswered: readonly U[];
-  /** Listed, and not asked for during this hang. */
+  /** Listed, and not asked for during this hang or not answered since. */
   readonly left: number;
 }
 
@@ -66,8 +66,10 @@ function culpritOf<U extends Unanswered>({
 
 function withoutCulprit({ listed, asked, quick, unanswered, left }: HangEvidence<Unanswered>): HangVerdict {
   const slow = asked - quick - unanswered.length;
-  if (unanswered.length > 0)
-    return unanswered.length >= Math.min(MAX_UNANSWERED, listed) ? 'runtime' : 'unknown';
+  if (unanswered.length > 0) {
+    const isNoneAnswered = unanswered.every(({ othersSince }) => othersSince === 0);
+    return isNoneAnswered && unanswered.length >= Math.min(MAX_UNANSWERED, listed) ? 'runtime' : 'unknown';
+  }
   if (slow >= MAX_UNANSWERED && slow >= quick) return 'runtime';
   return left === 0 && quick > slow ? 'none' : 'unknown';
 }

@@ -432,6 +432,39 @@ test('a hang that ends together with the status of a container says so once, and
   expect(search.takeMinute(start)).toEqual({ statuses: null, slowest: null });
 });
 
+test('a container whose status is still not answered two seconds after the list was does not have held it up', async () => {
+  const runtime = new Runtime({ c3: 'never' });
+  const { search, start, hangFor, slowFor } = searchOf(runtime);
+  const hang = hangOf('ListContainers');
+  await hangFor(30_000, fullNode(), hang);
+  expect(search.takeMinute(start).statuses?.hang).toMatchObject({ to: null, verdict: 'container' });
+  hang.to = monoNow();
+  await slowFor(1_000, fullNode());
+  expect(search.hasNews).toBe(false);
+  await slowFor(1_500, fullNode());
+  expect(search.hasNews).toBe(true);
+  expect(search.takeMinute(start).statuses?.hang).toMatchObject({
+    to: since(start, hang.to),
+    verdict: 'unknown',
+    unanswered: 0,
+  });
+  expect(search.hasNews).toBe(false);
+});
+
+test('that a hang has ended is said although another one has begun', async () => {
+  const { search, start, hangFor } = searchOf(new Runtime());
+  const [hang, next] = [hangOf('ListContainers'), hangOf('ListPodSandbox')];
+  await hangFor(30_000, fullNode(), hang);
+  expect(search.takeMinute(start).statuses?.hang).toMatchObject({ call: 'ListContainers', to: null });
+  hang.to = monoNow();
+  await hangFor(TICK_MS, fullNode(), next);
+  expect(search.hasNews).toBe(true);
+  const ended = { call: 'ListContainers', to: since(start, hang.to) };
+  expect(search.takeMinute(start).statuses?.hang).toMatchObject(ended);
+  await hangFor(TICK_MS, fullNode(), next);
+  expect(search.hang).toMatchObject({ call: 'ListPodSandbox' });
+});
+
 test('a runtime that goes away during a hang leaves the verdict as it was', async () => {
   const runtime = new Runtime({ c3: 'never' });
   const { search, start, hangFor, quickFor } = searchOf(runtime);

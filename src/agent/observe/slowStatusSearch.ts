@@ -150,7 +150,7 @@ export class SlowStatusSearch {
     this.#minute = { asked: 0, slow: 0 };
     this.#slowest = null;
     this.#carried = this.#unanswered;
-    if (hang !== null && hang.hang.to !== null) this.#evidence = null;
+    if (hang?.isSettled === true) this.#evidence = null;
     return {
       statuses: asked === 0 && hang === null ? null : statuses,
       slowest: slowest?.object ?? null,
@@ -170,7 +170,8 @@ export class SlowStatusSearch {
   }
 
   #follow({ hang, last }: SearchedLists): void {
-    if (hang === null || hang === this.#evidence?.hang) return;
+    // A minute first says that the one before has ended: no later one would.
+    if (hang === null || hang === this.#evidence?.hang || this.#evidence?.isEndDue === true) return;
     this.#evidence = new HangStatuses(hang, last, this.#unanswered, this.#readClock);
     // Each status is asked for again, so that all answers are of this hang.
     this.#asked.clear();

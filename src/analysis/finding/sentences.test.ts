@@ -95,7 +95,7 @@ test('a late status says what it proves and does not, and never that an event wa
   const over = { ...late, resolved_at: '2026-11-20T10:00:40.000000Z', kubelet_at_most_ms: 39_000 };
   expect(kubeletOf(over)).toContain('for at least 12.0 s, and for at most 39.0 s');
   expect(timesOf(over)).toContain(
-    'The status showed it, or the pod had ended, at 2026-11-20T10:00:40.000000Z.',
+    'The status showed it, the pod had ended, or another container had replaced this one, at 2026-11-20T10:00:40.000000Z.',
   );
   expect(findingMarkdown({ finding: late, evidence: [] }, false)).toContain('`GetPod`');
 });

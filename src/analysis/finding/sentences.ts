@@ -92,7 +92,7 @@ const arrivalOf = (eventType: string | null, resolvedAt: string | null): string 
 const shownOf = (resolvedAt: string | null): string =>
   resolvedAt === null
     ? 'The status was not seen to show it since.'
-    : `The status showed it, or the pod had ended, at ${resolvedAt}.`;
+    : `The status showed it, the pod had ended, or another container had replaced this one, at ${resolvedAt}.`;
 
 /** Whose delay it is, by the cause of a late event. */
 const DELAYS: Readonly<Record<string, string>> = {

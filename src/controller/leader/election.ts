@@ -43,6 +43,8 @@ export interface ElectionOptions {
   readonly isFit: () => boolean;
   /** Leads until the signal is aborted; resolves when everything that it started has ended. `holds`: whether a write may begin. */
   readonly lead: (signal: AbortSignal, holds: () => boolean) => Promise<void>;
+  /** Called while this controller could not do the work and no other one leads, until that ends or it resolves. */
+  readonly whileNobodyLeads?: (signal: AbortSignal) => Promise<void>;
   /** For tests. */
   readonly times?: LeaseTimes;
   readonly clocks?: typeof readClocks;
@@ -70,6 +72,8 @@ class Candidate implements Election {
   #holdsUntil = NEVER;
   #expiry: NodeJS.Timeout | undefined;
   #leading: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
+  /** What is done while nobody leads. */
+  #vacancy: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
 
   constructor(options: ElectionOptions) {
     this.#options = options;
@@ -88,10 +92,27 @@ class Candidate implements Election {
 
   async stop(): Promise<void> {
     await this.#loop.stop();
+    this.#setVacant(false);
+    await this.#vacancy?.ended;
     await this.#endLeading();
     await this.#release().catch((error: unknown) => {
       this.#log.warn(errorFields(error), 'the Lease could not be released: others wait until it expires');
     });
+  }
+
+  #setVacant(isVacant: boolean): void {
+    const { whileNobodyLeads, log } = this.#options;
+    if (!isVacant) this.#vacancy?.end.abort();
+    if (!isVacant || this.#vacancy !== null || whileNobodyLeads === undefined) return;
+    const end = new AbortController();
+    const ended = whileNobodyLeads(end.signal)
+      .catch((error: unknown) => {
+        if (!end.signal.aborted) log.warn(errorFields(error), 'what is done while nobody leads failed');
+      })
+      .then(() => {
+        this.#vacancy = null;
+      });
+    this.#vacancy = { end, ended };
   }
 
   #holds(): boolean {
@@ -102,16 +123,15 @@ class Candidate implements Election {
   /** Renews or takes the Lease if that is allowed, once. Returns the wait until the next round. */
   async #round(stopping: AbortSignal): Promise<number> {
     const { kube, lease: place, isFit } = this.#options;
-    if (!isFit()) return this.#times.retryMs;
     const resource = leasesOf(place.namespace);
     const began = this.#clocks();
     const signal = AbortSignal.any([stopping, AbortSignal.timeout(this.#times.renewWithinMs)]);
     const object = await kube.get(resource, place.name, signal);
     const lease = object === undefined ? null : parseLease(object);
-    if (lease !== null && !this.#observation.mayTake(lease, this.#identity, this.#clocks().mono)) {
-      if (this.#leading !== null) await this.#endLeading();
-      return this.#times.retryMs;
-    }
+    const mayTake = lease === null || this.#observation.mayTake(lease, this.#identity, this.#clocks().mono);
+    this.#setVacant(mayTake && !isFit() && this.#leading === null);
+    if (!mayTake && this.#leading !== null) await this.#endLeading();
+    if (!mayTake || !isFit()) return this.#times.retryMs;
     try {
       await kube.apply(resource, heldLease(place.name, lease, this.#identity, this.#times), signal);
     } catch (error) {

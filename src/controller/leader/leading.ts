@@ -2,8 +2,9 @@
  * What only the leader does, when it is this controller's turn: by a Lease, or always. It writes reports and Events, publishes conditions on Nodes if it
  * is to, records Ready conditions and the labels of Nodes, measures status lags, and reads the figures of the metrics.
  */
-import type { KubeClient } from '../../kube/client.ts';
+import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import type { Logger } from '../../platform/log.ts';
+import { sleep } from '../../platform/sleep.ts';
 import type { Store } from '../../store/store.ts';
 import type { ControllerConfig } from '../config.ts';
 import { startFigures } from '../figures.ts';
@@ -16,6 +17,7 @@ import { startNodeInfoRecorder } from '../nodes/infoRecorder.ts';
 import { startNodeWatch } from '../nodes/nodeWatch.ts';
 import { PLEG_HISTORY } from '../nodes/plegHistory.ts';
 import { READY_HISTORY } from '../nodes/readyHistory.ts';
+import { writeUnknown } from '../reports/unknown.ts';
 import { type ReportWriter, startReportWriter } from '../reports/writer.ts';
 import { PodPoller } from '../statusLag/podPoller.ts';
 import { WATCH_KINDS } from '../statusLag/watchLimits.ts';
@@ -59,6 +61,7 @@ export function startLeading(parts: LeadingOptions): Leading {
       log,
       isFit: () => ingest.health().database,
       lead: (signal, holds) => lead(leadership, signal, holds),
+      whileNobodyLeads: (signal) => sayUnknown(kube, log, signal),
     });
     return { reportWriter, stop: () => election.stop() };
   }
@@ -71,6 +74,46 @@ export function startLeading(parts: LeadingOptions): Leading {
       await led;
     },
   };
+}
+
+/** When the store is away for longer than this, reports say that the present is unknown; and how often they are looked at after that. */
+const UNKNOWN_AFTER_MS = 20_000;
+const UNKNOWN_AGAIN_MS = 300_000;
+
+async function sayUnknown(kube: KubeClient, log: Logger, signal: AbortSignal): Promise<void> {
+  await sleep(UNKNOWN_AFTER_MS, signal);
+  while (!signal.aborted) {
+    const reports = await writeUnknown(kube, () => new Date(), signal);
+    if (reports > 0) log.warn({ reports }, 'no controller can work: reports say that the present is unknown');
+    await sleep(UNKNOWN_AGAIN_MS, signal);
+  }
+}
+
+/** Longer than another controller keeps a Lease that it does not renew. */
+const FAILING_MS = 30_000;
+
+/**
+ * Of a controller that ends because of an error: reports say that the present is unknown, unless another controller leads. Resolves when they do, and
+ * after half a minute at the latest.
+ */
+export async function reportFailure(
+  { lease, kubeconfig }: ControllerConfig,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  if (lease === undefined) return;
+  const kube = await createKubeClient({ kubeconfig });
+  const written = new AbortController();
+  const election = startElection({
+    ...{ kube, lease, log, isFit: () => false, lead: async () => undefined },
+    whileNobodyLeads: async (vacant) => {
+      await writeUnknown(kube, () => new Date(), vacant);
+      written.abort();
+    },
+  });
+  await sleep(FAILING_MS, AbortSignal.any([signal, written.signal]));
+  await election.stop();
+  kube.close();
 }
 
 interface LeaderWork {

@@ -2,10 +2,10 @@
  * The reports in Kubernetes, each with the UID of the Node that it belongs to and the labels that it has from it. Deletes the reports of
  * deleted and replaced Nodes, and queues a report for every Node without one or with other labels.
  *
- * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time. What fails is
- * done later, with the same list.
+ * All reports are watched, because others can delete and change them too. What fails is done later.
  */
-import { type KubeClient, pagesOf } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { ListWatchEvent } from '../../kube/listWatch.ts';
 import { type KubeObject, PLEG_REPORTS } from '../../kube/object.ts';
 import { isSameLabels, type KubeNode, type Labels, labelsOf } from '../../kube/projection.ts';
 import { rightsOn } from '../../kube/rights.ts';
@@ -13,22 +13,30 @@ import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import type { ReportQueue } from './queue.ts';
 import { REPORT_API, type ReportStatus } from './status.ts';
 import { withoutEmpty } from './text.ts';
+import { saysUnknown } from './unknown.ts';
 
 /** An apply is a patch, and a create if there is no such object. */
 export const NODE_REPORT_RIGHTS = [
-  ...rightsOn(PLEG_REPORTS, ['list', 'delete', 'create', 'patch']),
+  ...rightsOn(PLEG_REPORTS, ['list', 'watch', 'delete', 'create', 'patch']),
   ...rightsOn(PLEG_REPORTS, ['patch'], { subresource: 'status' }),
 ];
+
+/** A report as it is watched. */
+export interface WatchedReport extends ExistingReport {
+  readonly name: string;
+}
 
 interface ExistingReport {
   readonly uid: string;
   /** Empty if no Node owns it. */
   readonly nodeUid: string;
   readonly labels: Labels;
+  /** Whether it was written while no controller could work. */
+  readonly isUnknown: boolean;
 }
 
 export interface NodeReportsOptions {
-  readonly kube: Pick<KubeClient, 'list' | 'delete' | 'apply' | 'applyStatus'>;
+  readonly kube: Pick<KubeClient, 'delete' | 'apply' | 'applyStatus'>;
   readonly nodes: Pick<NodeWatch, 'get' | 'names'>;
   /** The keys of the labels that reports have from their Nodes. */
   readonly labelKeys: readonly string[];
@@ -54,18 +62,35 @@ export class NodeReports {
     this.#changedNodes.add(name);
   }
 
-  /** Lists all reports; the next {@link reconcile} compares them with all Nodes. */
-  async list(signal: AbortSignal): Promise<void> {
-    const reports = new Map<string, ExistingReport>();
-    for await (const { items } of pagesOf(this.#options.kube, PLEG_REPORTS, { metadataOnly: true, signal })) {
-      for (const { metadata } of items) {
-        const owner = metadata.ownerReferences.find(({ kind }) => kind === 'Node');
-        const labels = labelsOf(metadata, this.#options.labelKeys);
-        reports.set(metadata.name, { uid: metadata.uid, nodeUid: owner?.uid ?? '', labels });
-      }
-    }
-    this.#reports = reports;
+  /** What is kept of a report. */
+  project(report: KubeObject): WatchedReport {
+    const { metadata } = report;
+    const owner = metadata.ownerReferences.find(({ kind }) => kind === 'Node');
+    const labels = labelsOf(metadata, this.#options.labelKeys);
+    return {
+      ...{ name: metadata.name, uid: metadata.uid, nodeUid: owner?.uid ?? '' },
+      ...{ labels, isUnknown: saysUnknown(report) },
+    };
+  }
+
+  /** All reports that exist; the next {@link reconcile} compares them with all Nodes. */
+  replaceAll(reports: readonly WatchedReport[]): void {
+    this.#reports = new Map(reports.map((report) => [report.name, report]));
     this.#isCompared = false;
+  }
+
+  /** A report was created, changed or deleted, by us or by others. Returns whether there may be something to do. */
+  apply({ type, object }: ListWatchEvent<WatchedReport>): boolean {
+    const known = this.#reports.get(object.name);
+    if (type === 'DELETED') {
+      if (known?.uid !== object.uid) return false;
+      this.#reports.delete(object.name);
+    } else {
+      this.#reports.set(object.name, object);
+      if (known !== undefined && isSameReport(known, object)) return false;
+    }
+    this.noteChange(object.name);
+    return true;
   }
 
   /** Handles the Nodes of {@link noteChange}, and after a list all. */
@@ -89,10 +114,10 @@ export class NodeReports {
     }
   }
 
-  /** Whether this very Node has a report, with its labels. */
+  /** Whether this very Node has a report, with its labels, that a leader wrote. */
   exists(name: string, node: KubeNode): boolean {
     const report = this.#reports.get(name);
-    return report?.nodeUid === node.uid && isSameLabels(report.labels, node.labels);
+    return report?.nodeUid === node.uid && isSameLabels(report.labels, node.labels) && !report.isUnknown;
   }
 
   /** Writes the report of a Node, in place of that of an earlier Node of this name. Returns when it was created. Throws as {@link putReport}. */
@@ -104,7 +129,7 @@ export class NodeReports {
   ): Promise<string | null> {
     await this.#deleteOrphan(name, signal);
     const { uid, creationTimestamp } = await putReport(this.#options.kube, name, node, status, signal);
-    this.#reports.set(name, { uid, nodeUid: node.uid, labels: node.labels });
+    this.#reports.set(name, { uid, nodeUid: node.uid, labels: node.labels, isUnknown: false });
     return creationTimestamp;
   }
 
@@ -136,6 +161,12 @@ export class NodeReports {
     return node !== undefined && !this.exists(name, node);
   }
 }
+
+const isSameReport = (one: ExistingReport, other: ExistingReport): boolean =>
+  one.uid === other.uid &&
+  one.nodeUid === other.nodeUid &&
+  one.isUnknown === other.isUnknown &&
+  isSameLabels(one.labels, other.labels);
 
 /**
  * Writes a report: first the object, owned by its Node, then the status at the resourceVersion of the object.

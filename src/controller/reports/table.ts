@@ -33,12 +33,13 @@ const COLUMNS: readonly TableColumn[] = [
   { name: 'LAST MISSED', cell: ({ status }, now) => since(status.missed?.lastAt, now) },
   { name: 'COMPLETE', cell: (report) => complete(report)?.status },
   { name: 'HELD UP BY', cell: ({ status }) => status.listHang?.heldUpBy },
-  { name: 'AGE', cell: ({ createdAt }, now) => ageOf(createdAt, now) },
+  { name: 'OBSERVED', cell: ({ status }, now) => ageOf(status.observedAt, now) },
   { name: 'RUNTIME', only: 'wide', cell: ({ status }) => status.runtime.version },
   { name: 'KUBELET', only: 'wide', cell: ({ status }) => status.kubelet.version },
   { name: 'RELIST P99', only: 'wide', cell: ({ status }) => status.relist?.p99Milliseconds },
   { name: 'LAST SEEN', only: 'wide', cell: ({ status }, now) => since(status.agent.lastSeen, now) },
   { name: 'REASON', only: 'wide', cell: (report) => complete(report)?.reason },
+  { name: 'AGE', only: 'wide', cell: ({ createdAt }, now) => ageOf(createdAt, now) },
 ];
 
 /** kubectl's columns are at least 6 wide with a gap of 3, and absent values are empty. */

@@ -11,7 +11,9 @@
  */
 
 import type { KubeClient } from '../../kube/client.ts';
-import { isOfKube, KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
+import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
+import { listWatch } from '../../kube/listWatch.ts';
+import { PLEG_REPORTS } from '../../kube/object.ts';
 import type { KubeNode } from '../../kube/projection.ts';
 import type { BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
@@ -77,10 +79,9 @@ export interface ReportPace {
   readonly writesPerSecond: number;
   /** How often reports are queued that may have changed with time alone. */
   readonly staleCheckMs: number;
-  /** How often the reports in Kubernetes are listed. */
-  readonly listMs: number;
-  /** An unchanged report is written again after this time. */
+  /** An unchanged report is written again after this time, or later if that would be more than `refreshesPerSecond` of all. */
   readonly refreshMs: number;
+  readonly refreshesPerSecond: number;
   /** How long the first report of a Node waits for an agent: most agents start soon after their Node, and one write is enough. */
   readonly firstAgentMs: number;
   readonly backoff: BackoffOptions;
@@ -96,8 +97,8 @@ const DEFAULT_PACE: ReportPace = {
   minIntervalMs: 10_000,
   writesPerSecond: 20,
   staleCheckMs: 10_000,
-  listMs: 600_000,
-  refreshMs: 4 * 3_600_000,
+  refreshMs: 300_000,
+  refreshesPerSecond: 4,
   firstAgentMs: 30_000,
   backoff: { firstMs: 500, maxMs: 30_000 },
 };
@@ -131,7 +132,11 @@ export class ReportWriter {
   readonly #writeLimit: TokenBucket;
   readonly #loop: Loop;
   #queue: ReportQueue | undefined;
-  #listedAt = NEVER;
+  readonly #stopWatching = new AbortController();
+  #watching: Promise<void> | null = null;
+  #reportsListed = false;
+  /** Why the last request of the watch of reports failed; null if it did not. */
+  #watchError: string | null = null;
   #staleCheckedAt = NEVER;
   readonly #startedAt: Mono;
   #passEndedAt: Mono;
@@ -172,14 +177,43 @@ export class ReportWriter {
     this.#loop.start();
   }
 
-  stop(): Promise<void> {
-    return this.#loop.stop();
+  async stop(): Promise<void> {
+    this.#stopWatching.abort();
+    await Promise.all([this.#loop.stop(), this.#watching]);
+  }
+
+  #watchReports(): Promise<void> {
+    const { kube, log } = this.#options;
+    return listWatch({
+      kube,
+      resource: PLEG_REPORTS,
+      log,
+      signal: this.#stopWatching.signal,
+      project: (object) => this.#reports.project(object),
+      onList: (reports) => {
+        this.#reports.replaceAll(reports);
+        this.#reportsListed = true;
+        this.#loop.wake();
+      },
+      onEvent: (event) => {
+        if (this.#reports.apply(event)) this.#loop.wake();
+      },
+      onProgress: () => {
+        this.#watchError = null;
+      },
+      onFailure: (message) => {
+        this.#watchError = message;
+      },
+      backoff: this.#pace.backoff,
+    });
   }
 
   /** Why the writer is not ready; null if it is. */
   health(): string | null {
     const { nodes } = this.#options;
-    return this.#error ?? nodes.error ?? (nodes.synced ? null : 'the Nodes are not listed yet');
+    if (!nodes.synced) return nodes.error ?? 'the Nodes are not listed yet';
+    if (!this.#reportsListed) return this.#watchError ?? 'the reports are not listed yet';
+    return this.#error ?? nodes.error ?? this.#watchError;
   }
 
   /** Why the writer is not alive; null while passes end, successfully or not. */
@@ -202,8 +236,6 @@ export class ReportWriter {
 
   #failed(error: unknown, waitMs: number): void {
     this.#error = messageOf(error);
-    // Others may have deleted reports while the API server failed.
-    if (isOfKube(error)) this.#listedAt = NEVER;
     this.#options.log.warn({ ...errorFields(error), waitMs }, 'writing reports failed, retrying');
   }
 
@@ -212,12 +244,10 @@ export class ReportWriter {
     const { store, cluster, nodes } = this.#options;
     const { signal } = this.#loop;
     if (!nodes.synced) return false;
+    this.#watching ??= this.#watchReports();
+    if (!this.#reportsListed) return false;
     this.#queue ??= new ReportQueue(store, await store.ensureCluster(cluster));
     const queue = this.#queue;
-    if (this.#msSince(this.#listedAt) >= this.#pace.listMs) {
-      await this.#reports.list(signal);
-      this.#listedAt = this.#options.clock();
-    }
     await this.#reports.reconcile(queue, signal);
     if (this.#msSince(this.#staleCheckedAt) >= this.#pace.staleCheckMs && this.#knowsSilence()) {
       await queue.enqueueStale(this.#options.silentAfterMs);
@@ -287,8 +317,14 @@ export class ReportWriter {
       node,
       status,
       digest: digestOf(status),
-      recheckMs: recheckAfter(row, status, this.#pace.refreshMs),
+      recheckMs: recheckAfter(row, status, this.#refreshMs()),
     };
+  }
+
+  /** How old an unchanged report becomes. */
+  #refreshMs(): number {
+    const { refreshMs, refreshesPerSecond } = this.#pace;
+    return Math.max(refreshMs, ([...this.#options.nodes.names()].length / refreshesPerSecond) * 1_000);
   }
 
   #isChanged({ row, digest, node }: PlannedReport): boolean {
@@ -297,7 +333,7 @@ export class ReportWriter {
 
   #isOld({ row }: PlannedReport): boolean {
     if (row.written_at === null) return true;
-    return Date.parse(row.now) - Date.parse(row.written_at) >= this.#pace.refreshMs;
+    return Date.parse(row.now) - Date.parse(row.written_at) >= this.#refreshMs();
   }
 
   async #write(queue: ReportQueue, plan: PlannedReport, result: 'written' | 'refreshed'): Promise<void> {

@@ -699,8 +699,13 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
   },
   'kubeletLag.ts': {
     'that no message came makes a start or stop late': [
-      'if (notShown !== null && notShown.asked >= deadline) {',
-      'if (notShown === null || notShown.asked >= deadline) {',
+      'if (notShown !== null && notShown.asked >= deadline && !notShown.isStarting) {',
+      'if (notShown === null || (notShown.asked >= deadline && !notShown.isStarting)) {',
+    ],
+    'a start is late while the pod is still being started': [' && !notShown.isStarting', ''],
+    'a container that is itself still to be created excuses its start': [
+      'uncreated.some((name) => name !== identity.container)',
+      'uncreated.length > 0',
     ],
     'an answer to a question from before the deadline makes a stop late': [
       'notShown.asked >= deadline',
@@ -840,8 +845,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'the last message that shows a stage counts': ['[by]: known[by] ?? at', '[by]: at'],
     'a terminated container has not started': [
-      "      container.show(STARTED, by, at, isTerminating);\n      if (state === 'terminated')",
-      "      if (state === 'running') container.show(STARTED, by, at, isTerminating);\n      if (state === 'terminated')",
+      "      container.show(STARTED, by, at, this.isTerminating);\n      if (state === 'terminated')",
+      "      if (state === 'running') container.show(STARTED, by, at, this.isTerminating);\n      if (state === 'terminated')",
     ],
     'the end of a pod shows nothing of its containers': [
       'for (const stage of SHOWN_STAGES) container.show(',

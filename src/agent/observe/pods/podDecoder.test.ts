@@ -51,6 +51,36 @@ test('a pod has its names, its UID and the states of containers, init containers
   expect(readPodAnswer(podAnswer(podBytes(pod)))).toEqual(expected);
 });
 
+test.each([
+  ['Running', 'running', false],
+  ['Failed', 'running', true],
+  ['Succeeded', 'running', true],
+  // The status that shows the last end: this pod has ended, and nothing was delayed by its termination.
+  ['Failed', 'terminated', false],
+  ['Failed and what no kubelet says', 'running', false],
+] as const)(
+  'a pod in phase %s with a container that is %s is being ended by the kubelet: %s',
+  (phase, state, expected) => {
+    const pod = podBytes({ phase, containers: [{ id: 'containerd://a1', state }] });
+    expect(readPodMessage(podEvent(POD_EVENT.modified, pod))).toMatchObject({
+      pod: { isTerminating: expected },
+    });
+    expect(readPodAnswer(podAnswer(pod)).isTerminating).toBe(expected);
+  },
+);
+
+test('a pod names the containers that the kubelet has still to create, which have no id', () => {
+  const pod = podBytes({
+    initContainers: [{ name: 'init', id: 'containerd://i1', state: 'terminated' }],
+    containers: [
+      { name: 'app', id: 'containerd://a1', state: 'running' },
+      { name: 'sidecar', id: '', state: 'waiting' },
+      { name: 'restarted', id: 'containerd://r1', state: 'waiting' },
+    ],
+  });
+  expect(readPodAnswer(podAnswer(pod)).uncreated).toEqual(['sidecar']);
+});
+
 test('nothing else of a pod leaves the decoder: no value of an environment, no annotation, no volume, no message', () => {
   const bytes = podBytes({
     isTerminating: true,

@@ -1,6 +1,6 @@
 /*
  * Decodes the messages of the kubelet's PodsAPI (k8s.io/kubelet pkg/apis/pods/v1alpha1/api.proto). A message holds a whole pod (k8s.io/api
- * core/v1 generated.proto), with the values of its environment variables: only names, the UID, whether it has a deletionTimestamp, and the
+ * core/v1 generated.proto), with the values of its environment variables: only names, the UID, whether the kubelet ends it, and the
  * ids and states of its containers are read. Everything else is skipped by its length and never becomes a value of this program.
  */
 import { bytesTag, MessageFields } from '../../../cri/fields.ts';
@@ -29,17 +29,20 @@ const META_NAME = bytesTag(1);
 const META_NAMESPACE = bytesTag(3);
 const META_UID = bytesTag(5);
 const META_DELETION_TIMESTAMP = bytesTag(9);
-/** PodStatus: containers, init containers, ephemeral containers. */
+/** PodStatus: the phase; containers, init containers, ephemeral containers. */
+const STATUS_PHASE = bytesTag(1);
 const STATUSES: readonly number[] = [bytesTag(8), bytesTag(10), bytesTag(13)];
 /** ContainerStatus. */
-const STATUS_NAME = bytesTag(1);
-const STATUS_STATE = bytesTag(2);
-const STATUS_LAST_STATE = bytesTag(3);
-const STATUS_ID = bytesTag(8);
+const CONTAINER_NAME = bytesTag(1);
+const CONTAINER_STATE = bytesTag(2);
+const CONTAINER_LAST_STATE = bytesTag(3);
+const CONTAINER_ID = bytesTag(8);
 /** ContainerState and ContainerStateTerminated. */
 const STATE_RUNNING = bytesTag(2);
 const STATE_TERMINATED = bytesTag(3);
 const TERMINATED_ID = bytesTag(7);
+
+const FINAL_PHASES: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
 
 export type PodMessage =
   | { readonly is: 'pod'; readonly pod: KubeletPod }
@@ -59,7 +62,7 @@ export function readPodMessage(bytes: Buffer): PodMessage {
   const { metadata, status } = partsOf(pod);
   if (type === DELETED) return { is: 'removed', podUid: metadata.podUid };
   try {
-    return { is: 'pod', pod: { ...metadata, containers: containersOf(status) } };
+    return { is: 'pod', pod: podOf(metadata, status) };
   } catch (error) {
     if (!(error instanceof MalformedMessage)) throw error;
     return { is: 'unknown', podUid: metadata.podUid };
@@ -85,7 +88,7 @@ export function readPodAnswer(bytes: Buffer): KubeletPod {
   const fields = new MessageFields(bytes);
   while (fields.next()) if (fields.tag === ANSWER_POD) pod = fields.body;
   const { metadata, status } = partsOf(pod);
-  return { ...metadata, containers: containersOf(status) };
+  return podOf(metadata, status);
 }
 
 function mustBeBounded(bytes: Buffer): void {
@@ -118,20 +121,46 @@ function readMetadata(bytes: Buffer): PodMetadata {
   return found;
 }
 
-function containersOf(status: Buffer): KubeletContainer[] {
+/**
+ * A pod whose phase is final while a container of it runs has no deletionTimestamp, and the kubelet ends it all the same: it is evicted, has
+ * taken longer than its activeDeadlineSeconds, or only sidecars are left (kubelet pkg/kubelet/pod_workers.go).
+ */
+function podOf(metadata: PodMetadata, status: Buffer): KubeletPod {
+  const { containers, uncreated } = containersOf(status);
+  const isEnding = hasFinalPhase(status) && containers.some(({ state }) => state === 'running');
+  const isTerminating = metadata.isTerminating || isEnding;
+  return { ...metadata, isTerminating, containers, ...(uncreated.length === 0 ? {} : { uncreated }) };
+}
+
+function hasFinalPhase(status: Buffer): boolean {
+  let isFinal = false;
+  const fields = new MessageFields(status);
+  while (fields.next())
+    if (fields.tag === STATUS_PHASE) isFinal = FINAL_PHASES.has(fields.body.toString('latin1', 0, 16));
+  return isFinal;
+}
+
+function containersOf(status: Buffer): { containers: KubeletContainer[]; uncreated: string[] } {
   const containers = new Map<string, KubeletContainer>();
-  let statuses = 0;
+  const all = statusesOf(status).flatMap(readContainer);
+  for (const each of all.filter(({ id }) => usableId(id))) {
+    // A container that waits for its restart has the id of the one that ended, which only its last state shows as terminated.
+    if (containers.get(each.id)?.state !== 'terminated') containers.set(each.id, each);
+  }
+  const uncreated = all.filter(({ id, state }) => id === '' && state === 'waiting');
+  return { containers: [...containers.values()], uncreated: uncreated.map(({ name: of }) => of) };
+}
+
+function statusesOf(status: Buffer): Buffer[] {
+  const statuses: Buffer[] = [];
   const fields = new MessageFields(status);
   while (fields.next()) {
     if (!STATUSES.includes(fields.tag)) continue;
-    statuses += 1;
-    if (statuses > MAX_CONTAINERS) throw new MalformedMessage(`more than ${MAX_CONTAINERS} containers`);
-    for (const each of readContainer(fields.body)) {
-      // A container that waits for its restart has the id of the one that ended, which only its last state shows as terminated.
-      if (containers.get(each.id)?.state !== 'terminated') containers.set(each.id, each);
-    }
+    if (statuses.length === MAX_CONTAINERS)
+      throw new MalformedMessage(`more than ${MAX_CONTAINERS} containers`);
+    statuses.push(fields.body);
   }
-  return [...containers.values()];
+  return statuses;
 }
 
 interface ShownIn {
@@ -140,7 +169,7 @@ interface ShownIn {
   readonly terminatedId: string;
 }
 
-/** The ids that the status of one container shows: the current one, those that it shows as terminated. */
+/** The ids that the status of one container shows: the current one, those that it shows as terminated. Any may be empty. */
 function readContainer(bytes: Buffer): KubeletContainer[] {
   let container = '';
   let id = '';
@@ -148,15 +177,15 @@ function readContainer(bytes: Buffer): KubeletContainer[] {
   let last = now;
   const fields = new MessageFields(bytes);
   while (fields.next()) {
-    if (fields.tag === STATUS_NAME) container = name(fields.body);
-    if (fields.tag === STATUS_STATE) now = readState(fields.body);
-    if (fields.tag === STATUS_LAST_STATE) last = readState(fields.body);
-    if (fields.tag === STATUS_ID) id = containerId(fields.body);
+    if (fields.tag === CONTAINER_NAME) container = name(fields.body);
+    if (fields.tag === CONTAINER_STATE) now = readState(fields.body);
+    if (fields.tag === CONTAINER_LAST_STATE) last = readState(fields.body);
+    if (fields.tag === CONTAINER_ID) id = containerId(fields.body);
   }
   const ended = [now.terminatedId, last.terminatedId].map(
     (each): KubeletContainer => ({ id: each, name: container, state: 'terminated' }),
   );
-  return [...ended, { id, name: container, state: now.state }].filter((each) => usableId(each.id));
+  return [...ended, { id, name: container, state: now.state }];
 }
 
 function readState(bytes: Buffer): ShownIn {
