@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test cluster-test older-kubelets test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused format generate check-generated build bench bench-agent bench-controller bench-page bench-questions experiment image release advisories cluster clean
+.PHONY: help check demo test cluster-test versions test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused format generate check-generated build bench bench-agent bench-controller bench-page bench-questions experiment image release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -28,17 +28,17 @@ check: lint ## Run the quick checks while you work: style, types, imports, unit 
 
 test: ## Run all tests on real services (25 to 40 minutes; TESTS="test/integration/sql" runs only those)
 	@$(call prepare,test)
-	@$(node) node_modules/vitest/vitest.mjs run --project '!cluster' --project '!olderKubelets' $(TESTS)
+	@$(node) node_modules/vitest/vitest.mjs run --project '!cluster' --project '!versions' $(TESTS)
 
 cluster-test: ## Install plegwatch in a real cluster of two nodes, and break every part of it (root; 10 minutes)
 	@$(call prepare,cluster)
 	@$(node) node_modules/vitest/vitest.mjs run --project cluster
 
-older-kubelets: ## Show what a fallback means in real kubelets 1.30 and 1.33 (root; 5 minutes, and 10 to build both)
-	@$(call prepare,test kubelet-1.30 kubelet-1.33)
-	@$(node) node_modules/vitest/vitest.mjs run --project olderKubelets
+versions: ## Try real kubelets 1.28 to 1.37 with real containerds 1.7 to 2.4, and generate what documents say of them (root; an hour, and as long to build; VERSIONS='1.37 with containerd 2.4')
+	@$(call prepare,versions)
+	@failed=0; $(node) node_modules/vitest/vitest.mjs run --project versions --maxWorkers=2 $(if $(VERSIONS),-t '$(VERSIONS)') || failed=$$?; $(MAKE) --no-print-directory generate; exit $$failed
 
-test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, 100,000 operations on queues, a soak, critest, a large fleet, replicas that die, older kubelets, the long benchmark (root)
+test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, 100,000 operations on queues, a soak, critest, a large fleet, replicas that die, real versions, the long benchmark (root)
 	@$(MAKE) histories HISTORIES=1000000
 	@$(MAKE) torture TORTURE='--schedules 100 --quiet'
 	@for user in agent stranger; do PLEGWATCH_FUZZ_USER=$$user PLEGWATCH_OPERATIONS=100000 $(node) node_modules/vitest/vitest.mjs run test/integration/queueFuzz.test.ts || exit 1; done
@@ -47,7 +47,7 @@ test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, 
 	@$(MAKE) fleet
 	@PLEGWATCH_REPLICA_MINUTES=10 PLEGWATCH_REPLICA_NODES=100 $(node) node_modules/vitest/vitest.mjs run test/integration/replicas.test.ts
 	@PLEGWATCH_HUNG_PODS=109 $(node) node_modules/vitest/vitest.mjs run test/integration/hungList.test.ts
-	@$(MAKE) older-kubelets
+	@$(MAKE) versions
 	@$(MAKE) bench PLEGWATCH_BENCH_LONG=1
 
 torture: ## Search for lost records under random faults (3 minutes; TORTURE='--seed N' repeats a schedule)

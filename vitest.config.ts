@@ -1,6 +1,6 @@
 /*
  * Six projects: `unit` and `unit-alone` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
- * `kubelet` (real kubelets, which mostly wait for the next relist), `olderKubelets` (`make older-kubelets`) and `cluster` (a whole cluster;
+ * `kubelet` (real kubelets, which mostly wait for the next relist), `versions` (`make versions`) and `cluster` (a whole cluster;
  * `make cluster-test`). The first four run side by side: kubelets wait for their relists most of the time. Every file starts services of its own, on
  * ports, folders and control groups of its own.
  */
@@ -19,7 +19,7 @@ const sqlAsText = {
 };
 
 const KUBELET = ['test/kubelet/**/*.test.ts'];
-const OLDER_KUBELETS = ['test/olderKubelets/**/*.test.ts'];
+const VERSIONS = ['test/versions/**/*.test.ts'];
 const CLUSTER = ['test/cluster/**/*.test.ts'];
 const INTEGRATION = [
   'test/integration/**/*.test.ts',
@@ -28,7 +28,7 @@ const INTEGRATION = [
   'src/agent/observe/stream/subscription*.test.ts',
   'src/cri/listCall.test.ts',
 ];
-const SLOW = [...INTEGRATION, ...KUBELET, ...OLDER_KUBELETS, ...CLUSTER];
+const SLOW = [...INTEGRATION, ...KUBELET, ...VERSIONS, ...CLUSTER];
 
 /**
  * Unit tests that replace clocks, modules or methods (`vi`) have a process of their own for each file. The others share a few processes: to start one
@@ -113,7 +113,12 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { ...services, name: 'olderKubelets', include: OLDER_KUBELETS },
+        test: {
+          ...services,
+          name: 'versions',
+          include: VERSIONS,
+          globalSetup: ['test/support/build.ts', 'test/versions/results.ts'],
+        },
       },
       {
         extends: true,

@@ -1,7 +1,7 @@
 /*
  * Writes the reference pages whose text is in the source: docs/reference/settings.md from the tables of settings, and
- * docs/reference/plegreport.md, the CRD's status and the chart's CRD from the fields of a report, the columns in docs/reference/views.md from the comments in the migrations, and the chart's README from
- * its values.yaml.
+ * docs/reference/plegreport.md, the CRD's status and the chart's CRD from the fields of a report, the columns in docs/reference/views.md from the comments in the migrations, the chart's README from
+ * its values.yaml, and what README.md, docs/explanation/modes.md and the chart say of versions from the result file of `make versions`.
  *
  *   node devtools/referencePages.ts            writes them
  *   node devtools/referencePages.ts --check    exits with 1 where a page is stale
@@ -23,11 +23,17 @@ import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS, REPAIR_SETTINGS } from '../src/sto
 import { UI_SETTINGS } from '../src/ui/settings.ts';
 import { chartPage } from './chartPage.ts';
 import { CRD, templateOf, withStatus } from './crd.ts';
+import { chartFor, matrix, situations, withGenerated } from './versions/pages.ts';
+import { readResults } from './versions/results.ts';
 import { viewsPage } from './viewsPage.ts';
 
 const VALUES = 'helm/plegwatch/values.yaml';
 const VIEWS = 'docs/reference/views.md';
 const MIGRATIONS = 'migrations';
+const MODES = 'docs/explanation/modes.md';
+const CHART = 'helm/plegwatch/Chart.yaml';
+/** The agent's liveness probe has a grace period of its own: stable since Kubernetes 1.28. */
+const LEAST_OF_TEMPLATES = '1.28';
 const COMMANDS: Readonly<Record<string, SettingTable>> = {
   agent: AGENT_SETTINGS,
   controller: CONTROLLER_SETTINGS,
@@ -182,17 +188,22 @@ function migrations(): string {
   return files.map((file) => readFileSync(at(`${MIGRATIONS}/${file}`), 'utf8')).join('');
 }
 
-const definition = withStatus(readFileSync(at(CRD), 'utf8'));
+const textOf = (path: string): string => readFileSync(at(path), 'utf8');
+const definition = withStatus(textOf(CRD));
+const runs = readResults();
 const pages: Readonly<Record<string, string>> = {
+  'README.md': withGenerated(textOf('README.md'), matrix(runs, row)),
+  [MODES]: withGenerated(textOf(MODES), situations(runs, row)),
+  [CHART]: chartFor(textOf(CHART), runs, LEAST_OF_TEMPLATES),
   [CRD]: definition,
   'helm/plegwatch/templates/crd.yaml': templateOf(definition),
   'docs/reference/settings.md': settingsPage(),
   'docs/reference/plegreport.md': reportPage(),
   'docs/reference/redis-users.md': usersPage(),
-  [VIEWS]: viewsPage(readFileSync(at(VIEWS), 'utf8'), migrations(), row),
+  [VIEWS]: viewsPage(textOf(VIEWS), migrations(), row),
   // For the trial, which replaces the name of the cluster too.
   'helm/plegwatch/redis-users.acl': usersOf('CLUSTER', 'aclfile'),
-  'helm/plegwatch/README.md': generatedFrom(VALUES) + chartPage(readFileSync(at(VALUES), 'utf8')),
+  'helm/plegwatch/README.md': generatedFrom(VALUES) + chartPage(textOf(VALUES)),
 };
 for (const [path, text] of Object.entries(pages)) {
   if (!process.argv.includes('--check')) writeFileSync(at(path), text);

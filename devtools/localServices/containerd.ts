@@ -1,5 +1,5 @@
 /*
- * A containerd beside whatever runtime the machine has, in one of four versions: with its own folders, socket and runc
+ * A containerd beside whatever runtime the machine has, in one of six versions: with its own folders, socket and runc
  * state, and with images imported from files.
  *
  * containerd's shims and their containers outlive it by design, so stopping the process is not enough.
@@ -21,6 +21,8 @@ export interface LocalContainerd extends LocalService {
   /** The path of the CRI socket; the endpoint is `unix://` and this path. */
   readonly socket: string;
   readonly version: ContainerdVersion;
+  /** Its version from the next restart on: one of the same major version. Its pods go on. */
+  setVersion(version: ContainerdVersion): void;
   /** Image names for pods and containers; nothing needs to be pulled. */
   readonly importedImages: { readonly pause: string; readonly busybox: string };
   readonly dir: string;
@@ -69,8 +71,8 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
   if (process.getuid?.() !== 0) {
     throw new PlegwatchError('PROGRAM_FAILED', 'containerd can only be started by root.', 'Run as root.');
   }
-  const { version, shimSandboxes = false, podNetwork = false } = options;
-  const command = where(`containerd-${version}`);
+  const { shimSandboxes = false, podNetwork = false } = options;
+  let { version } = options;
   const runc = where('runc');
   const images = imageFiles(options);
   const left = abandonedFolders(KIND);
@@ -103,7 +105,7 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
     () =>
       startIn(machine, {
         name: `containerd ${version}`,
-        command,
+        command: where(`containerd-${version}`),
         args: ['--config', configFile],
         cwd: dir,
         // Finds the shim of the same version before the machine's own.
@@ -128,7 +130,14 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
     throw error;
   }
   const cgroupParent = cgroupOf(dir);
-  return Object.assign(service, { socket, version, importedImages: IMAGES, dir, cgroupParent, machine, ctr });
+  const made = { socket, importedImages: IMAGES, dir, cgroupParent, machine, ctr };
+  const setVersion = (next: ContainerdVersion) => {
+    where(`containerd-${next}`);
+    version = next;
+  };
+  return Object.defineProperty(Object.assign(service, made, { version, setVersion }), 'version', {
+    get: () => version,
+  });
 }
 
 const startIn = (machine: Machine | null, options: ProcessOptions): Promise<RunningProcess> =>

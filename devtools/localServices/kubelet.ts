@@ -15,13 +15,16 @@ import { type KubeletMinor, where } from './where.ts';
 
 const KIND = 'kubelet';
 
+/** By name. A kubelet refuses to start with a gate that its version does not have. */
+type FeatureGates = Readonly<Partial<Record<'EventedPLEG' | 'CRIListStreaming', boolean>>>;
+
 export interface LocalKubelet extends LocalService {
   readonly url: string;
   /** The authority and the server name of its certificate. */
   readonly caFile: string;
   readonly serverName: string;
-  /** Sets the feature gate EventedPLEG, effective from the next restart. */
-  setEventedPleg(eventedPleg: boolean): void;
+  /** Sets these feature gates and no others, effective from the next restart. */
+  setGates(gates: FeatureGates): void;
   /** The socket of its PodsAPI, which kubelets from 1.37 on create. */
   readonly podsApi: string;
   /** Its version from the next restart on; undefined: that of the API server. */
@@ -36,7 +39,7 @@ export interface KubeletOptions {
   readonly containerd: Pick<LocalContainerd, 'socket'>;
   readonly eventedPleg: boolean;
   /** Default: that of the API server. */
-  readonly minor?: KubeletMinor;
+  readonly minor?: KubeletMinor | undefined;
   /** How long it waits for its runtime, such as `30s`. Default: the kubelet's own, two minutes. */
   readonly runtimeRequestTimeout?: string;
   /** A folder with manifests of static pods. Default: none. */
@@ -64,11 +67,11 @@ export async function startKubelet({
   const port = await freePort();
   const url = `https://127.0.0.1:${port}`;
   const caFile = certificate?.caFile ?? join(dir, 'pki', 'kubelet.crt');
-  const setEventedPleg = (on: boolean) =>
+  const setGates = (featureGates: FeatureGates) =>
     writeFileSync(
       join(dir, 'config.json'),
       JSON.stringify({
-        ...configuration(port, containerd.socket, on),
+        ...configuration(port, containerd.socket, featureGates),
         runtimeRequestTimeout,
         staticPodPath: staticPods,
         tlsCertFile: certificate?.certFile,
@@ -76,7 +79,7 @@ export async function startKubelet({
       }),
     );
   const metrics = () => ask(`${url}/metrics`, node, readFileSync(caFile, 'utf8'), api.token);
-  setEventedPleg(eventedPleg);
+  setGates({ EventedPLEG: eventedPleg });
   const service = await startService(
     () =>
       startProcess({
@@ -105,7 +108,7 @@ export async function startKubelet({
     caFile,
     serverName: node,
     podsApi: join(dir, 'root', 'pods-api', 'pods-api.sock'),
-    setEventedPleg,
+    setGates,
     setMinor: (next: KubeletMinor | undefined) => {
       command = where(next === undefined ? 'kubelet' : `kubelet-${next}`);
     },
@@ -113,7 +116,7 @@ export async function startKubelet({
   });
 }
 
-function configuration(port: number, socket: string, eventedPleg: boolean): object {
+function configuration(port: number, socket: string, featureGates: FeatureGates): object {
   return {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
@@ -124,7 +127,7 @@ function configuration(port: number, socket: string, eventedPleg: boolean): obje
     containerRuntimeEndpoint: `unix://${socket}`,
     authentication: { anonymous: { enabled: false }, webhook: { enabled: true } },
     authorization: { mode: 'Webhook' },
-    featureGates: { EventedPLEG: eventedPleg },
+    featureGates,
     failCgroupV1: false,
     failSwapOn: false,
     cgroupDriver: 'cgroupfs',

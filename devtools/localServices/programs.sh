@@ -29,9 +29,11 @@ images_version=2
 module_version() { awk -v m="$2" '{ sub(/^require /, "") } $1 == m && $2 ~ /^v/ { print substr($2, 2); exit }' "$services_dir/$1/go.mod"; }
 kubernetes_version=$(module_version kubernetes k8s.io/kubernetes)
 # Kubelets of other minor versions, each a module of its own.
-kubelet_minors=(1.37 1.33 1.30)
+kubelet_minors=(1.37 1.33 1.30 1.28)
 kubelet_version() { module_version "kubelets/$1" k8s.io/kubernetes; }
-built_containerd_version=$(module_version containerd-2.4 github.com/containerd/containerd/v2)
+# containerds that no Debian suite has, likewise.
+built_containerds=(2.4 2.3 2.2)
+built_containerd_version() { module_version "containerd-$1" github.com/containerd/containerd/v2; }
 helm_version=$(module_version helm helm.sh/helm/v4)
 critest_version=$(module_version critest sigs.k8s.io/cri-tools)
 # criclient is our own source, so its folder name also contains a digest of it.
@@ -65,7 +67,7 @@ critest_dir=$cache/critest-$critest_version
 criclient_dir=$cache/criclient-$criclient_version
 image_base_dir() { printf '%s\n' "$cache/image-base-$node_version-$image_suite-$1"; }
 kubelet_dir() { printf '%s\n' "$cache/kubelet-$(kubelet_version "$1")"; }
-containerd_dir() { printf '%s\n' "$cache/containerd-$1-${containerd_suites[$1]:-$built_containerd_version}"; }
+containerd_dir() { printf '%s\n' "$cache/containerd-$1-${containerd_suites[$1]:-$(built_containerd_version "$1")}"; }
 
 # at_least A B: whether version A is B or later.
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
@@ -89,8 +91,8 @@ asset() { [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ] &&
 
 program_names=(
   node postgres initdb pgbouncer redis-server
-  containerd-2.1 ctr-2.1 containerd-shim-2.1 containerd-1.7 ctr-1.7 containerd-shim-1.7 containerd-1.6 ctr-1.6 containerd-shim-1.6 containerd-2.4 ctr-2.4 containerd-shim-2.4
-  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-1.37 kubelet-1.33 kubelet-1.30 kube-controller-manager kube-scheduler kube-proxy coredns helm promtool operator-crds criclient
+  {containerd,ctr,containerd-shim}-{2.4,2.3,2.2,2.1,1.7,1.6}
+  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-{1.37,1.33,1.30,1.28} kube-controller-manager kube-scheduler kube-proxy coredns helm promtool operator-crds criclient
   cni-ptp nft buildah chromium critest
 )
 
@@ -101,9 +103,9 @@ program_path() {
     postgres | initdb) echo "$postgres_dir/native/bin/$1" ;;
     pgbouncer) echo "$pgbouncer_dir/bin/pgbouncer" ;;
     redis-server) own_redis || echo "$redis_dir/bin/redis-server" ;;
-    containerd-2.4 | containerd-2.1 | containerd-1.7 | containerd-1.6) echo "$(containerd_dir "${1##*-}")/usr/bin/containerd" ;;
-    ctr-2.4 | ctr-2.1 | ctr-1.7 | ctr-1.6) echo "$(containerd_dir "${1##*-}")/usr/bin/ctr" ;;
-    containerd-shim-2.4 | containerd-shim-2.1 | containerd-shim-1.7 | containerd-shim-1.6)
+    containerd-[12].[0-9]) echo "$(containerd_dir "${1##*-}")/usr/bin/containerd" ;;
+    ctr-[12].[0-9]) echo "$(containerd_dir "${1##*-}")/usr/bin/ctr" ;;
+    containerd-shim-[12].[0-9])
       echo "$(containerd_dir "${1##*-}")/usr/bin/containerd-shim-runc-v2" ;;
     runc) echo "$runc_dir/usr/sbin/runc" ;;
     etcd) asset etcd || echo "$etcd_dir/usr/bin/etcd" ;;
@@ -113,7 +115,7 @@ program_path() {
     image-pause | image-busybox | image-critest) echo "$images_dir/${1#image-}.tar" ;;
     kube-apiserver | kubectl) asset "$1" || echo "$kubernetes_dir/$1" ;;
     kubelet | kube-controller-manager | kube-scheduler | kube-proxy) echo "$kubernetes_dir/$1" ;;
-    kubelet-1.37 | kubelet-1.33 | kubelet-1.30) echo "$(kubelet_dir "${1##*-}")/kubelet" ;;
+    kubelet-1.[0-9][0-9]) echo "$(kubelet_dir "${1##*-}")/kubelet" ;;
     coredns) echo "$kubernetes_dir/coredns-$(module_version kubernetes github.com/coredns/coredns)" ;;
     buildah) echo "$buildah_dir/bin/buildah" ;;
     chromium) echo "$chromium_dir/bin/chromium-headless-shell" ;;
@@ -134,7 +136,7 @@ program_target() {
     node) echo node ;;
     postgres | initdb) echo postgres ;;
     redis-server) echo redis ;;
-    containerd*-2.4 | ctr-2.4) echo containerd-2.4 ;;
+    containerd*-2.[2-4] | ctr-2.[2-4]) echo "containerd-${1##*-}" ;;
     containerd* | ctr*) echo containerd ;;
     image-base-* | image-node) echo image-base ;;
     cni-*) echo cni ;;

@@ -6,9 +6,9 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { PlegwatchError } from '../../src/platform/errors.ts';
 
-export type ContainerdVersion = '2.4' | '2.1' | '1.7' | '1.6';
+export type ContainerdVersion = '2.4' | '2.3' | '2.2' | '2.1' | '1.7' | '1.6';
 /** Kubelets of other versions than the API server's. */
-export type KubeletMinor = '1.37' | '1.33' | '1.30';
+export type KubeletMinor = '1.37' | '1.33' | '1.30' | '1.28';
 
 export type ProgramName =
   | 'node'

@@ -71,6 +71,8 @@ export class CriProxy {
   /** These grow as long as the proxy runs, because it is only for tests. */
   readonly delivered: ProxiedEvent[] = [];
   readonly dropped: ProxiedEvent[] = [];
+  /** How often each method was called, by name without the service. */
+  readonly calls = new Map<string, number>();
   readonly #options: CriProxyOptions;
   readonly #streams = new Map<number, ForwardedCall>();
   readonly #sockets = new Set<Socket>();
@@ -149,7 +151,11 @@ export class CriProxy {
     session.on('error', () => session.destroy());
     session.once('close', () => upstream.close());
     session.setLocalWindowSize(2 * MAX_MESSAGE_BYTES);
-    session.on('stream', (stream, headers) => this.#forward(stream as ServerHttp2Stream, headers, upstream));
+    session.on('stream', (stream, headers) => {
+      const method = methodOf(headers);
+      this.calls.set(method, (this.calls.get(method) ?? 0) + 1);
+      this.#forward(stream as ServerHttp2Stream, headers, upstream);
+    });
   }
 
   #forward(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, upstream: Upstream): void {
@@ -158,7 +164,7 @@ export class CriProxy {
       stream.respond(statusHeaders(this.#refusal, 'refused on purpose'), { endStream: true });
       return;
     }
-    if (this.#holds(headers)) {
+    if (this.#held.has(methodOf(headers))) {
       stream.on('error', () => stream.destroy());
       // A call that was cancelled meanwhile needs no response.
       this.#waiting.push(() => stream.destroyed || this.#forward(stream, headers, upstream));
@@ -175,10 +181,6 @@ export class CriProxy {
     stream.once('close', () => this.#streams.delete(number));
     const queueBytes = this.#options.queueBytes ?? DEFAULT_QUEUE_BYTES;
     call.passEvents((event, pass) => this.#decide(event, number, pass), queueBytes);
-  }
-
-  #holds({ [constants.HTTP2_HEADER_PATH]: path }: IncomingHttpHeaders): boolean {
-    return this.#held.has(String(path).split('/').at(-1) ?? '');
   }
 
   #decide(event: ContainerEventResponse, stream: number, pass: () => void): void {
@@ -303,6 +305,9 @@ class ForwardedCall {
     return trailersOf(status.UNAVAILABLE, this.#failure);
   }
 }
+
+const methodOf = ({ [constants.HTTP2_HEADER_PATH]: path }: IncomingHttpHeaders): string =>
+  String(path).split('/').at(-1) ?? '';
 
 const ANSWER_HEADERS = { ':status': 200, 'content-type': 'application/grpc' } as const;
 

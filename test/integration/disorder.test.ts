@@ -16,6 +16,7 @@ import { BLUR } from '../support/completeness.ts';
 import { needs } from '../support/needs.ts';
 import { metric } from '../support/system.ts';
 import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
+import { MAIN } from '../support/testedVersions.ts';
 import { waitFor } from '../support/waitFor.ts';
 import type { Accusation, WatchedNode } from '../support/watchedNode.ts';
 
@@ -32,7 +33,7 @@ let nodes = 0;
 /** Events that are not simply delivered. */
 let decide: (container: string, type: EventType) => EventDecision;
 
-needs(...RUNTIME_NEEDS, 'containerd-2.1')('on a stream out of order', () => {
+needs(...RUNTIME_NEEDS, `containerd-${MAIN.containerd}`)('on a stream out of order', () => {
   beforeAll(async () => {
     containerd = await bed.containerd();
     pods = bed.pods(containerd);

@@ -15,6 +15,7 @@ import { startNeighbour } from '../support/neighbour.ts';
 import { childrenOf, exists, freeze, thaw } from '../support/sigstop.ts';
 import { answerOf, PATIENT } from '../support/system.ts';
 import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
+import { MAIN } from '../support/testedVersions.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { unconfirmedBy, type WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
@@ -35,7 +36,7 @@ const frozen: number[] = [];
 let nodes = 0;
 let runs = 0;
 
-needs(...RUNTIME_NEEDS, 'containerd-2.1')('during a freeze,', () => {
+needs(...RUNTIME_NEEDS, `containerd-${MAIN.containerd}`)('during a freeze,', () => {
   beforeAll(async () => {
     containerd = await bed.containerd();
     asker = connectCri(containerd.socket);

@@ -25,6 +25,7 @@ import { needs } from '../support/needs.ts';
 import { exists } from '../support/sigstop.ts';
 import { LASTING_READER, PATIENT } from '../support/system.ts';
 import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
+import { CACHE, MAIN } from '../support/testedVersions.ts';
 import { passes, waitFor } from '../support/waitFor.ts';
 import { unconfirmedBy, type WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
@@ -50,7 +51,8 @@ needs(
   ...RUNTIME_NEEDS,
   'containerd-1.6',
   'containerd-1.7',
-  'containerd-2.1',
+  `containerd-${CACHE.containerd}`,
+  `containerd-${MAIN.containerd}`,
 )('on a real runtime', () => {
   test('the stream of containerd 1.6 is Unsupported: relists give the evidence, the report has no missed count, and the node is healthy', {
     timeout: TIMEOUT_MS,
@@ -99,10 +101,10 @@ needs(
     await expectWell(node);
   });
 
-  test('the stream of containerd 2.1 is Active: every subscriber receives every event, and the store has them all', {
+  test('the stream of the newest containerd is Active: every subscriber receives every event, and the store has them all', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    await use('2.1');
+    await use(MAIN.containerd);
     const before = listener();
     const node = await watch();
     const after = listener();
@@ -132,7 +134,7 @@ needs(
   test('an OOM kill is stored as its event says it, of the container or of a process in it', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    await use('2.1');
+    await use(MAIN.containerd);
     const node = await watch();
     const other = listener();
     await armed(node, other);
@@ -163,7 +165,7 @@ needs(
     ]);
   });
 
-  test.each(['1.6', '1.7', '2.1'] as const)(
+  test.each(['1.6', '1.7', MAIN.containerd] as const)(
     'containerd %s reports of a sandbox only its creation time and whether it is ready',
     { timeout: TIMEOUT_MS },
     async (version) => {
@@ -192,7 +194,7 @@ needs(
     },
   );
 
-  test.each(['1.7', '2.1'] as const)(
+  test.each(['1.7', MAIN.containerd] as const)(
     'containerd %s sends a subscriber nothing before the first event, so that nothing else proves a subscription',
     { timeout: TIMEOUT_MS },
     async (version) => {
@@ -245,11 +247,14 @@ needs(
     await expectWell(node);
   });
 
-  test.each(['SIGKILL', 'SIGTERM'] as const)(
-    'a restart of containerd by %s under load is a gap with exact bounds, and no event is reported as missed',
+  test.each([
+    ['SIGKILL', MAIN.containerd],
+    ['SIGTERM', CACHE.containerd],
+  ] as const)(
+    'a restart by %s of containerd %s under load is a gap with exact bounds, and no event is reported as missed',
     { timeout: TIMEOUT_MS },
-    async (signal) => {
-      await use('2.1');
+    async (signal, version) => {
+      await use(version);
       const node = await watch();
       const traffic = churn(pods, containerd.socket);
       bed.atEnd(() => traffic.stop());

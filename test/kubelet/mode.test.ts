@@ -6,12 +6,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
-import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
+import type { ContainerdVersion, KubeletMinor } from '../../devtools/localServices/where.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { type Authority, makeAuthority, removeAuthority } from '../support/fakeKubelet.ts';
 import { needs } from '../support/needs.ts';
 import { metric } from '../support/system.ts';
 import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
+import { CACHE, MAIN } from '../support/testedVersions.ts';
 import { waitFor } from '../support/waitFor.ts';
 import type { WatchedNode } from '../support/watchedNode.ts';
 
@@ -38,13 +39,15 @@ const bed = new SystemBed({ kube: true });
 
 needs(
   ...KUBELET_NEEDS,
+  `kubelet-${MAIN.minor}`,
   'containerd-1.6',
-  'containerd-2.1',
+  `containerd-${CACHE.containerd}`,
+  `containerd-${MAIN.containerd}`,
 )("a kubelet's mode", () => {
   test('is Fallback after one restart of the runtime until the kubelet restarts, and Generic with the gate off', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const { node, containerd, kubelet } = await watched('falls-back', '2.1');
+    const { node, containerd, kubelet } = await watched('falls-back', CACHE);
     const evented = await modeIs(node, 'Evented');
     // It signs its own certificate, and no setting says so.
     expect(evented.kubelet).toMatchObject({ identity: 'Unverified', model: 'EventedCache', streamErrors: 0 });
@@ -112,7 +115,7 @@ needs(
     });
     expect(again.modeHistory.map(({ to }) => to)).toContain('Fallback');
 
-    kubelet.setEventedPleg(false);
+    kubelet.setGates({ EventedPLEG: false });
     await kubelet.restart();
     const generic = await modeIs(node, 'Generic');
     expect(generic.kubelet.model).toBe('GenericOnly');
@@ -127,7 +130,7 @@ needs(
   test('is Fallback from the start if the runtime has no event stream', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const { node, containerd, kubelet } = await watched('unsupported', '1.6');
+    const { node, containerd, kubelet } = await watched('unsupported', { ...CACHE, containerd: '1.6' });
     const fallback = await modeIs(node, 'Fallback');
     expect(conditionOf(fallback)).toEqual(['False', 'RuntimeUnsupported']);
     expect(fallback.modeHistory).toMatchObject([{ from: 'Unknown', reason: 'RuntimeUnsupported' }]);
@@ -154,8 +157,8 @@ needs(
   test('changes at the restart of the agent if it did while no agent ran, and is Unknown since its last scrape if the kubelet is down', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const { node, containerd, kubelet } = await watched('unasked', '2.1');
-    const evented = await modeIs(node, 'Evented');
+    const { node, containerd, kubelet } = await watched('unasked', MAIN);
+    const evented = await modeIs(node, 'EventedHint');
     await node.agent.stop();
     await containerd.restart();
     await waitFor(
@@ -165,22 +168,26 @@ needs(
     );
     const settings = { ...(await bed.metricsOf(kubelet)), intervalModeConfirmed: '100s' };
     const next = await bed.watch(node.name, containerd.socket, settings);
-    const fallback = await modeIs(node, 'Fallback');
-    expect(fallback.modeHistory[0]).toMatchObject({ from: 'Evented', to: 'Fallback', reason: 'StreamBroke' });
-    expect(fallback.agent.epoch).not.toBe(evented.agent.epoch);
+    const disabled = await modeIs(node, 'HintDisabled');
+    expect(disabled.modeHistory[0]).toMatchObject({
+      from: 'EventedHint',
+      to: 'HintDisabled',
+      reason: 'StreamBroke',
+    });
+    expect(disabled.agent.epoch).not.toBe(evented.agent.epoch);
 
     await kubelet.kill();
     await waitFor('the unreachable kubelet is a gap', async () => (await node.gaps('kubelet'))[0], WITHIN_MS);
-    expect(await modeMetric(next, 'Fallback')).toBe(1);
+    expect(await modeMetric(next, 'HintDisabled')).toBe(1);
     expect(await changes(node, 'Unknown')).toEqual([]);
 
     const unseen = await modeIs(node, 'Unknown', 2 * WITHIN_MS);
     expect(conditionOf(unseen)).toEqual(['Unknown', 'NotObserved']);
-    expect(await modeMetric(next, 'Fallback')).toBe(0);
+    expect(await modeMetric(next, 'HintDisabled')).toBe(0);
     const [ended, ...more] = await changes(node, 'Unknown');
     expect(more).toEqual([]);
     expect(ended).toMatchObject({
-      from_mode: 'Fallback',
+      from_mode: 'HintDisabled',
       reason: 'NotObserved',
       model: 'Unknown',
       seconds: 0,
@@ -195,13 +202,19 @@ needs(
     const authority = newAuthority(`DNS:${name}`);
     const unknown = newAuthority();
     const containerd = await bed.containerd();
-    const kubelet = await bed.kubelet({ node: name, containerd, eventedPleg: true, certificate: authority });
+    const kubelet = await bed.kubelet({
+      node: name,
+      containerd,
+      eventedPleg: true,
+      certificate: authority,
+      minor: MAIN.minor,
+    });
     const metrics = await bed.metricsOf(kubelet);
     const watch = (node: string, identity: PlegwatchSettings) =>
       bed.watch(node, containerd.socket, { ...metrics, ...identity });
     const missing = join(authority.folder, 'missing.crt');
     const node = await watch(name, { kubeletCaFile: `${missing},${authority.caFile}` });
-    expect((await modeIs(node, 'Evented')).kubelet.identity).toBe('Verified');
+    expect((await modeIs(node, 'EventedHint')).kubelet.identity).toBe('Verified');
 
     // The address is of this node, but the certificate is that of another one; and one that may not be taken on trust.
     await watch('of-another', { kubeletCaFile: authority.caFile });
@@ -226,9 +239,12 @@ function newAuthority(names?: string): Authority {
 }
 
 /** A kubelet, its runtime, and an agent that may read the kubelet's metrics. */
-async function watched(name: string, version: ContainerdVersion) {
-  const containerd = await bed.containerd({ version });
-  const kubelet = await bed.kubelet({ node: name, containerd, eventedPleg: true });
+async function watched(
+  name: string,
+  pair: { readonly minor: KubeletMinor | undefined; readonly containerd: ContainerdVersion },
+) {
+  const containerd = await bed.containerd({ version: pair.containerd });
+  const kubelet = await bed.kubelet({ node: name, containerd, eventedPleg: true, minor: pair.minor });
   const node = await bed.watch(name, containerd.socket, await bed.metricsOf(kubelet));
   return { node, containerd, kubelet };
 }

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import { needs } from '../support/needs.ts';
 import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
+import { MAIN } from '../support/testedVersions.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** With the gate off a kubelet reports an unhealthy PLEG after three minutes, with its next update of the Node. */
@@ -39,7 +40,11 @@ interface VerdictRow extends Record<string, unknown> {
 
 const bed = new SystemBed({ kube: true });
 
-needs(...KUBELET_NEEDS, 'containerd-2.1')('a PLEG that is not healthy', () => {
+needs(
+  ...KUBELET_NEEDS,
+  `kubelet-${MAIN.minor}`,
+  `containerd-${MAIN.containerd}`,
+)('a PLEG that is not healthy', () => {
   test('is attributed to the runtime if lists of the agent hang too, and to the kubelet if only its own lists hang', {
     timeout: TIMEOUT_MS,
   }, async () => {
@@ -104,7 +109,13 @@ async function watched(
   containerd: { readonly socket: string },
   runtimeRequestTimeout: string,
 ): Promise<void> {
-  const kubelet = await bed.kubelet({ node, containerd, eventedPleg: false, runtimeRequestTimeout });
+  const kubelet = await bed.kubelet({
+    node,
+    containerd,
+    eventedPleg: false,
+    runtimeRequestTimeout,
+    minor: MAIN.minor,
+  });
   await bed.watch(node, socket, {
     ...(await bed.metricsOf(kubelet)),
     kubeletCaFile: kubelet.caFile,

@@ -20,6 +20,7 @@ import { PodsWitness } from '../support/podsWitness.ts';
 import { freeze, thaw } from '../support/sigstop.ts';
 import { LASTING_READER, metric } from '../support/system.ts';
 import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
+import { MAIN } from '../support/testedVersions.ts';
 import { waitFor } from '../support/waitFor.ts';
 import type { WatchedNode } from '../support/watchedNode.ts';
 
@@ -50,8 +51,8 @@ interface World {
 
 needs(
   ...KUBELET_NEEDS,
-  'kubelet-1.37',
-  'containerd-2.1',
+  `kubelet-${MAIN.minor}`,
+  `containerd-${MAIN.containerd}`,
 )("the status of a kubelet's pods", () => {
   beforeAll(async () => {
     // No controller creates one here, and no pod is admitted without it.
@@ -181,7 +182,7 @@ needs(
     const world = await watched('upgraded', { eventedPleg: false, isOld: true });
     const { kubelet } = world;
     await stateIs(world, 'Absent');
-    kubelet.setMinor('1.37');
+    kubelet.setMinor(MAIN.minor);
     await kubelet.restart();
     await isWatching(world);
     expect(recordsOf(world, 'gap').filter(isOfStatus)).toEqual([]);
@@ -209,8 +210,8 @@ async function watched(
   mkdirSync(staticPods);
   const pod = podOf(containerd.importedImages.busybox);
   writeFileSync(join(staticPods, 'pod.json'), JSON.stringify(pod));
-  const minor = isOld ? {} : ({ minor: '1.37' } as const);
-  const kubelet = await bed.kubelet({ node: name, containerd: proxy, eventedPleg, staticPods, ...minor });
+  const minor = isOld ? undefined : MAIN.minor;
+  const kubelet = await bed.kubelet({ node: name, containerd: proxy, eventedPleg, staticPods, minor });
   const auditFile = bed.system.folder(`records-${name}`);
   const node = await bed.watch(name, containerd.socket, {
     ...(await bed.metricsOf(kubelet)),

@@ -18,6 +18,7 @@ import { podsOf } from '../../src/kube/object.ts';
 import { needs } from '../support/needs.ts';
 import { LASTING_READER } from '../support/system.ts';
 import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
+import { CACHE } from '../support/testedVersions.ts';
 import { waitFor } from '../support/waitFor.ts';
 import type { WatchedNode } from '../support/watchedNode.ts';
 
@@ -61,9 +62,9 @@ interface ObservedEnd {
   readonly published: readonly [number, number];
 }
 
-needs(...KUBELET_NEEDS, 'containerd-2.1')('the status of a pod', () => {
+needs(...KUBELET_NEEDS, `containerd-${CACHE.containerd}`)('the status of a pod', () => {
   beforeAll(async () => {
-    containerd = await bed.containerd();
+    containerd = await bed.containerd({ version: CACHE.containerd });
     proxy = await bed.proxy(containerd, (event) => (isLost(event) ? 'drop' : 'deliver'));
     const staticPods = bed.system.folder('static-pods');
     mkdirSync(staticPods);

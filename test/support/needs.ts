@@ -23,6 +23,9 @@ export function needs(...names: readonly Need[]): (title: string, tests: () => v
   return (title, tests) => describe.skip(`${title} [skipped: ${why}]`, tests);
 }
 
+/** Whether it is available on this machine. */
+export const has = (need: Need): boolean => reasonAgainst(need) === undefined;
+
 function reasonAgainst(need: Need): string | undefined {
   if (need === 'root') {
     return process.getuid?.() === 0 ? undefined : 'It needs root.';

@@ -25,6 +25,7 @@ import { type CriProxy, type EventFilter, startCriProxy } from '../../devtools/s
 import { leftovers } from './leftovers.ts';
 import { started } from './started.ts';
 import { System } from './system.ts';
+import { MAIN } from './testedVersions.ts';
 import { WatchedNode } from './watchedNode.ts';
 
 /** For nodes with a real runtime, beside the runtime itself, and with a real kubelet too. */
@@ -81,9 +82,10 @@ export class SystemBed {
     return service;
   };
 
-  /** Default: containerd 2.1. */
-  readonly containerd = async (options: ContainerdOptions = { version: '2.1' }): Promise<LocalContainerd> =>
-    this.stopAtEnd(await startContainerd(options));
+  /** Default: that of the main pair. */
+  readonly containerd = async (
+    options: ContainerdOptions = { version: MAIN.containerd },
+  ): Promise<LocalContainerd> => this.stopAtEnd(await startContainerd(options));
 
   /** Pods that it cannot remove at the end are removed with containerd. */
   readonly pods = (

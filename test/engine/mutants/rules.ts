@@ -1,5 +1,5 @@
 /*
- * The rules of the comparison (src/agent/compare), each broken in one place. The name of a mutant says what it does instead.
+ * The rules of the comparison (src/agent/compare) and the facts about versions that it rests on, each broken in one place. The name of a mutant says what it does instead.
  *
  * A mutant that no test can notice says why it survives; any other that is not noticed shows that a test is missing.
  */
@@ -20,6 +20,36 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'the limit of overdue reports is never renewed': [
       'mono(Math.max(this.#fullAt, now) + this.#interval)',
       'mono(Number.POSITIVE_INFINITY)',
+    ],
+  },
+  '../../protocol/fallback.ts': {
+    'pods of a kubelet 1.30 do not stay wrong': [
+      'const FIRST_WITH_RIGHT_TIMES = 32;',
+      'const FIRST_WITH_RIGHT_TIMES = 30;',
+    ],
+    'a kubelet 1.37 fills its pod cache from events': [
+      'export const FIRST_WITH_HINTS = 37;',
+      'export const FIRST_WITH_HINTS = 38;',
+    ],
+  },
+  '../observe/kubelet/modeInference.ts': {
+    'a kubelet gives up at the fourth error': [
+      'export const LAST_ERROR = 5;',
+      'export const LAST_ERROR = 4;',
+    ],
+  },
+  '../../cri/profiles.ts': {
+    'containerd 1.7 gives every subscriber every event': [
+      "name: 'containerd-1.7',\n    subscription: 'steals',",
+      "name: 'containerd-1.7',\n    subscription: 'safe',",
+    ],
+    'containerd 2 does not announce the end of a sandbox': [
+      "name: 'containerd-2',\n  sandboxEvents: ALL,",
+      "name: 'containerd-2',\n  sandboxEvents: ['CREATED', 'STARTED', 'DELETED'],",
+    ],
+    'containerd 2.4 has no streaming lists': [
+      "name: 'containerd-2.4', streamingLists: true",
+      "name: 'containerd-2.4', streamingLists: false",
     ],
   },
   'absences.ts': {

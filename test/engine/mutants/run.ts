@@ -5,7 +5,7 @@
  *   found      a test fails; its name is printed
  *   SURVIVED   no test fails; where that is known, rules.ts says why
  *
- * For each mutant the ordinary tests of src/agent/compare and the token bucket run first, and the random histories only where
+ * For each mutant the ordinary tests of src/agent/compare, of the token bucket and of the facts about versions run first, and the random histories only where
  * those pass.
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -19,7 +19,13 @@ import { MUTANTS, type Mutant } from './rules.ts';
 
 const AT_A_TIME = Math.min(2, availableParallelism());
 const TEST_RUNS = [
-  ['src/agent/compare/', 'src/platform/tokenBucket', '--exclude', '**/*.property.test.ts'],
+  [
+    'src/agent/compare/',
+    'src/platform/tokenBucket',
+    'test/engine/versionFacts',
+    '--exclude',
+    '**/*.property.test.ts',
+  ],
   ['test/engine/comparison.property.test.ts'],
 ];
 /** Far more than either run takes: a mutant that never ends proves nothing. */

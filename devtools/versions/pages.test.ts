@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { chartFor, matrix, situations } from './pages.ts';
+import { type PairRun, readResults } from './results.ts';
+
+const row = (...cells: readonly string[]): string => `|${cells.join('|')}|\n`;
+
+const runOf = (kubelet: string, containerd: string, passed = true): PairRun => ({
+  scenario: 'pair',
+  kubelet,
+  containerd,
+  versions: { kubelet: [`${kubelet}.2`], containerd: [`${containerd}.9`] },
+  digests: { kubelet: [], containerd: [] },
+  date: '2026-11-25',
+  seconds: 1,
+  passed,
+  situations: [{ name: 'gate on', said: 'Evented', since: null, truth: 'one stream' }],
+});
+
+test('a pair that was not run says so, one that failed too, and one that nobody recommends is empty', () => {
+  const text = matrix([runOf('1.36', '2.2'), runOf('1.37', '2.3', false)], row);
+  expect(text).toContain('|1.36.2||not run|2026-11-25|not run|not run|');
+  expect(text).toContain('|1.37.2||||**failed** 2026-11-25|not run|');
+});
+
+test('what plegwatch said is listed with the pairs that passed, and with no other', () => {
+  const runs = [runOf('1.36', '2.2'), runOf('1.36', '2.3'), runOf('1.37', '2.4', false)];
+  expect(situations(runs, row)).toContain('|gate on|Evented|1.36.2 with 2.2.9, 2.3.9|\n');
+});
+
+test('the chart is for Kubernetes from the lowest version that passed, and from that which its templates need', () => {
+  const chart = "kubeVersion: '>=1.20.0-0'\n";
+  expect(chartFor(chart, [runOf('1.33', '2.1'), runOf('1.30', '2.1', false)], '1.28')).toBe(
+    "kubeVersion: '>=1.33.0-0'\n",
+  );
+  expect(chartFor(chart, [runOf('1.9', '2.1')], '1.28')).toBe("kubeVersion: '>=1.28.0-0'\n");
+  expect(() => chartFor(chart, [], '1.28')).toThrow('make versions');
+});
+
+test('the result file names the versions, the digests and the date of every run', () => {
+  for (const { versions, digests, date } of readResults()) {
+    expect(versions.kubelet.length).toBe(digests.kubelet.length);
+    expect(versions.containerd.length).toBe(digests.containerd.length);
+    expect(date).toMatch(/^\d{4}-\d{2}-\d{2}$/);
+  }
+});

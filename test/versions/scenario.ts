@@ -1,0 +1,476 @@
+/*
+ * One scenario for each pair of a kubelet and a containerd. What each must show is in facts.ts; what it showed is stored by results.ts.
+ *
+ *   gate off ─► gate on, streaming lists ─► static pods, whose events the agent partly loses ─► four cuts of the kubelet's stream ─► the fifth
+ *   ─► kubelet restarted ─► runtime killed, down for 20 s, restarted ─► a container is killed ─► kubelet restarted
+ */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { where } from '../../devtools/localServices/where.ts';
+import { PAIRS, type TriedContainerd, type TriedKubelet } from '../../devtools/versions/pairs.ts';
+import type { PairRun, Situation } from '../../devtools/versions/results.ts';
+import type { Container } from '../../src/cri/runtime.ts';
+import { CONSEQUENCES } from '../../src/protocol/fallback.ts';
+import { EVENT_TYPES } from '../../src/protocol/record.ts';
+import { QUESTIONS } from '../support/documentedQuestions.ts';
+import { eventKey, type Listener, listen } from '../support/listener.ts';
+import { needs } from '../support/needs.ts';
+import { metric } from '../support/system.ts';
+import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
+import { consequenceOf, KUBELETS, MODES, RUNTIMES } from './facts.ts';
+import { digestOf, store } from './results.ts';
+import { isWithin, type ModeChange, programOf, Stage, versionOf } from './stage.ts';
+
+const TIMEOUT_MS = 3_600_000;
+const STATIC_PODS = ['one', 'two', 'three', 'four'] as const;
+/** Every third event of the static pods is kept from the agent. */
+const LOST = 3;
+const DOWN_MS = 20_000;
+/** A kubelet that restarts containers does so within two seconds. */
+const WRONG_FOR_MS = 60_000;
+const CLOCKS_MS = 1_000;
+
+const STREAMS = ['StreamContainers', 'StreamPodSandboxes'];
+const LISTS = ['ListContainers', 'ListPodSandbox'];
+
+/** Registers the tests of a kubelet with every containerd that it is tried with. */
+export function tryPairsOf(kubelet: TriedKubelet): void {
+  const bed = new SystemBed({ kube: true });
+  for (const containerd of PAIRS[kubelet])
+    needs(
+      ...KUBELET_NEEDS,
+      programOf(kubelet),
+      `containerd-${containerd}`,
+    )(`kubelet ${kubelet} with containerd ${containerd}`, () => {
+      beforeAll(async () => {
+        // No controller creates one here, and no pod is admitted without it.
+        await bed.system.kubectl('create', 'serviceaccount', 'default').catch((error: unknown) => {
+          if (!String(error).includes('already exists')) throw error;
+        });
+      });
+      test('is in the mode that its log shows, in every situation', { timeout: TIMEOUT_MS }, async () => {
+        const began = performance.now();
+        const situations: Situation[] = [];
+        let passed = false;
+        try {
+          await new Scenario(bed, kubelet, containerd, situations).play();
+          passed = true;
+        } finally {
+          store(await runOf(kubelet, containerd, { situations, passed, seconds: seconds(began) }));
+        }
+      });
+    });
+}
+
+const seconds = (began: number): number => Math.round((performance.now() - began) / 1_000);
+
+async function runOf(
+  kubelet: TriedKubelet,
+  containerd: TriedContainerd,
+  outcome: Pick<PairRun, 'situations' | 'passed' | 'seconds'>,
+): Promise<PairRun> {
+  const programs = { kubelet: programOf(kubelet), containerd: `containerd-${containerd}` } as const;
+  return {
+    scenario: 'pair',
+    kubelet,
+    containerd,
+    versions: {
+      kubelet: [await versionOf(programs.kubelet)],
+      containerd: [await versionOf(programs.containerd)],
+    },
+    digests: {
+      kubelet: [digestOf(where(programs.kubelet))],
+      containerd: [digestOf(where(programs.containerd))],
+    },
+    date: new Date().toISOString().slice(0, 10),
+    ...outcome,
+  };
+}
+
+class Scenario {
+  readonly #bed: SystemBed;
+  readonly #kubelet: TriedKubelet;
+  readonly #containerd: TriedContainerd;
+  readonly #situations: Situation[];
+  #stage: Stage | null = null;
+
+  constructor(bed: SystemBed, kubelet: TriedKubelet, containerd: TriedContainerd, situations: Situation[]) {
+    this.#bed = bed;
+    this.#kubelet = kubelet;
+    this.#containerd = containerd;
+    this.#situations = situations;
+  }
+
+  async play(): Promise<void> {
+    // Node.js takes a name that ends in a number after a dot for an address.
+    const name = `kubelet-${this.#kubelet}-containerd-${this.#containerd}`.replaceAll('.', '-');
+    this.#stage = await Stage.set(this.#bed, name, this.#kubelet, this.#containerd);
+    await this.#gateOff();
+    await this.#gateOn();
+    await this.#staticPods();
+    await this.#cuts();
+    await this.#kubeletRestarted();
+    await this.#runtimeKilled();
+    await this.#containerKilled();
+  }
+
+  get #at(): Stage {
+    if (this.#stage === null) throw new Error('the stage is not set');
+    return this.#stage;
+  }
+  get #facts() {
+    return KUBELETS[this.#kubelet];
+  }
+  get #runtime() {
+    return RUNTIMES[this.#containerd];
+  }
+  get #modes() {
+    return MODES[this.#facts.design];
+  }
+
+  #saw(name: string, said: string, truth: string, change?: ModeChange): void {
+    const iso = (ms: number): string => new Date(ms).toISOString();
+    const since: Situation['since'] = change === undefined ? null : [iso(change.after), iso(change.at)];
+    this.#situations.push({ name, said, since, truth });
+  }
+
+  /** The last change of the mode, which led to this mode. */
+  async #changedTo(mode: string, reason: string): Promise<ModeChange> {
+    await this.#at.modeIs(mode);
+    const change = await this.#at.until('the change is stored', async () => {
+      const last = await this.#at.lastChange();
+      return last.to_mode === mode && last.reason === reason ? last : undefined;
+    });
+    expect(change.kubelet_version).toMatch(new RegExp(`^v${this.#kubelet.replace('.', '\\.')}\\.`));
+    return change;
+  }
+
+  async #gateOff(): Promise<void> {
+    const change = await this.#changedTo('Generic', 'GateDisabled');
+    expect(this.#at.kubeletProxy.calls.get('GetContainerEvents') ?? 0).toBe(0);
+    await this.#expectLists(false);
+    this.#saw('gate off', 'Generic (GateDisabled)', 'the kubelet asked its runtime for no events', change);
+  }
+
+  async #gateOn(): Promise<void> {
+    const lists = this.#facts.hasStreamingLists ? { CRIListStreaming: true } : {};
+    this.#at.kubelet.setGates({ EventedPLEG: true, ...lists });
+    await this.#at.restartKubelet();
+    const change = await this.#changedTo(this.#modes.on, 'GateEnabled');
+    expect(this.#at.kubeletProxy.streams).toBe(1);
+    expect(this.#at.gaveUpAt(this.#kubelet)).toBeUndefined();
+    this.#saw('gate on', `${this.#modes.on} (GateEnabled)`, 'the kubelet holds one event stream', change);
+    if (!this.#facts.hasStreamingLists) return;
+    await this.#expectLists(this.#runtime.hasStreamingLists);
+    // What it lists with makes no difference.
+    await this.#at.modeIs(this.#modes.on);
+    const truth = this.#runtime.hasStreamingLists
+      ? 'the kubelet lists with Stream calls only'
+      : 'the kubelet tried a Stream call, and lists as before';
+    this.#saw('CRIListStreaming on', this.#modes.on, truth);
+  }
+
+  /** By the calls that the kubelet makes from now on. */
+  async #expectLists(streamed: boolean): Promise<void> {
+    const { calls } = this.#at.kubeletProxy;
+    const count = (methods: readonly string[]) =>
+      methods.reduce((all, method) => all + (calls.get(method) ?? 0), 0);
+    if (!this.#facts.hasStreamingLists) expect(count(STREAMS)).toBe(0);
+    const before = { streams: count(STREAMS), lists: count(LISTS) };
+    const made = () => count(streamed ? STREAMS : LISTS) - (streamed ? before.streams : before.lists);
+    await this.#at.until('the kubelet lists', () => made() >= 4);
+    if (streamed) expect(count(LISTS)).toBe(before.lists);
+  }
+
+  /**
+   * The kubelet runs static pods and removes them, and the agent loses every third event of theirs. Each loss is a miss, if lists prove
+   * it, and nothing else is.
+   */
+  async #staticPods(): Promise<void> {
+    const at = this.#at;
+    const listener = this.#runtime.everySubscriberReceivesAll ? listen(at.containerd.socket) : null;
+    this.#bed.atEnd(() => listener?.close());
+    if (listener !== null) await this.#losesEvents(listener);
+    const relistsBefore = await relistsOf(at);
+    for (const pod of STATIC_PODS) at.addStaticPod(pod);
+    const started = new Map<string, Set<string>>();
+    await at.until('the static pods run', async () => {
+      for (const { id, labels } of await this.#staticContainers()) {
+        const pod = labels['io.kubernetes.pod.name'] ?? '';
+        started.set(pod, (started.get(pod) ?? new Set()).add(id));
+      }
+      return started.size === STATIC_PODS.length;
+    });
+    await at.node.relisted();
+    await this.#expectRelists(relistsBefore);
+    const twice = await this.#startedTwice(started);
+    for (const pod of STATIC_PODS) rmSync(join(at.staticPods, `${pod}.json`));
+    await at.until('their containers are gone', async () => (await this.#staticContainers()).length === 0);
+    this.#saw(
+      'four static pods at once',
+      `duplicate_container of ${twice.said}`,
+      `${twice.seen} of them were started twice`,
+    );
+    if (listener === null) {
+      await at.node.settled();
+      await at.node.streamIs('Unsafe');
+      expect(await at.node.events()).toEqual([]);
+      expect(at.agentProxy.calls.get('GetContainerEvents') ?? 0).toBe(0);
+      this.#saw(
+        'churn',
+        'stream Unsafe, no finding',
+        'the agent asked for no events: each would be taken from the kubelet',
+      );
+    } else await this.#expectLosses(listener);
+    at.dropForAgent(() => 'deliver');
+  }
+
+  /** The kubelet names a static pod after its node too. */
+  async #staticContainers(): Promise<Container[]> {
+    const names = new Set<string | undefined>(STATIC_PODS.map((pod) => `${pod}-${this.#at.node.name}`));
+    const all = await this.#at.containers();
+    return all.filter(({ labels }) => names.has(labels['io.kubernetes.pod.name']));
+  }
+
+  /** From when events of another pod have proved that listener and agent are subscribed. */
+  async #losesEvents(listener: Listener): Promise<void> {
+    const at = this.#at;
+    await at.createPod('proof');
+    await at.runningOf('proof');
+    await at.node.streamIs('Active');
+    await at.until('the listener is subscribed', () => listener.received.length > 0);
+    let count = 0;
+    at.dropForAgent(() => {
+      count += 1;
+      return count % LOST === 0 ? 'drop' : 'deliver';
+    });
+  }
+
+  async #expectLosses(listener: Listener): Promise<void> {
+    const at = this.#at;
+    const { lost, missed } = await at.until('each event is stored, or lost and judged', async () => {
+      const dropped = at.agentProxy.dropped.map(({ event }) =>
+        eventKey(event.containerId, EVENT_TYPES[event.containerEventType]),
+      );
+      const rows = await at.sql<{ kind: string; event: string }>(
+        `SELECT kind, concat_ws(' ', container_id, event_type) AS event FROM plegwatch.findings
+          WHERE node = $1 AND kind IN ('missed', 'unobservable')`,
+      );
+      const judged = new Set(rows.map(({ event }) => event));
+      const known = new Set([...(await at.node.events()), ...dropped]);
+      const all =
+        dropped.every((event) => judged.has(event)) && listener.received.every((event) => known.has(event));
+      const accused = rows.filter(({ kind }) => kind === 'missed').map(({ event }) => event);
+      return all ? { lost: dropped, missed: accused } : undefined;
+    });
+    // The listener, which nothing is kept from, has every one of them. Nothing is accused that did not happen, nor that arrived.
+    expect(lost.filter((event) => !listener.received.includes(event))).toEqual([]);
+    expect(missed.filter((event) => !lost.includes(event))).toEqual([]);
+    expect(missed.length).toBeGreaterThan(0);
+    this.#saw(
+      'churn with drops',
+      'each lost event is missed or unobservable, and no other',
+      `${lost.length} of ${listener.received.length} events were kept from the agent; ${missed.length} were accused`,
+    );
+  }
+
+  /** Pods that two containers of one name ran for: by lists of the test's own, and by plegwatch. */
+  async #startedTwice(
+    started: ReadonlyMap<string, ReadonlySet<string>>,
+  ): Promise<{ seen: number; said: number }> {
+    const at = this.#at;
+    const seen = [...started.values()].filter((ids) => ids.size > 1).length;
+    if (!this.#facts.mayStartStaticPodsTwice) expect(seen).toBe(0);
+    await at.node.settled();
+    const rows = await at.sql<{ pod: string }>(
+      `SELECT DISTINCT pod_name AS pod FROM plegwatch.findings WHERE node = $1 AND kind = 'duplicate_container'`,
+    );
+    const said = new Set(rows.map(({ pod }) => pod));
+    const ran = new Map<string, Set<string>>([...started].map(([pod, ids]) => [pod, new Set(ids)]));
+    for (const pod of said) expect(ran.get(pod)?.size ?? 0).toBeGreaterThan(1);
+    return { seen, said: said.size };
+  }
+
+  /** How often the kubelet relists, by its own count: while it is Evented hardly ever, else about once a second. */
+  async #expectRelists(before: Relists): Promise<void> {
+    const after = await relistsOf(this.#at);
+    const perSecond = (after.count - before.count) / ((after.at - before.at) / 1_000);
+    if (this.#facts.design === 'cache') expect(perSecond).toBeLessThan(0.2);
+    else expect(after.count - before.count).toBeGreaterThan(1);
+  }
+
+  /** Cuts of the kubelet's stream, each an error. Four change nothing; with the fifth it gives up. */
+  async #cuts(): Promise<void> {
+    const at = this.#at;
+    const cut = async (errors: number) => {
+      await at.until('the kubelet has a stream', () => at.kubeletProxy.streams === 1);
+      at.kubeletProxy.breakStreams();
+      return at.reportIs(`it counts ${errors} errors`, ({ kubelet }) => kubelet.streamErrors === errors);
+    };
+    for (let errors = 1; errors <= 4; errors += 1) expect((await cut(errors)).mode).toBe(this.#modes.on);
+    expect(at.gaveUpAt(this.#kubelet)).toBeUndefined();
+    this.#saw('its stream cut four times', this.#modes.on, 'the kubelet opened its stream again each time');
+    await cut(5);
+    await this.#expectGivenUp('its stream cut a fifth time');
+    expect(at.kubeletProxy.streams).toBe(0);
+  }
+
+  async #expectGivenUp(situation: string): Promise<void> {
+    const at = this.#at;
+    const change = await this.#changedTo(this.#modes.givenUp, 'StreamBroke');
+    const gaveUp = await at.until('its log says so', () => at.gaveUpAt(this.#kubelet));
+    expect(isWithin(change, gaveUp), `${JSON.stringify(change)} and ${gaveUp}`).toBe(true);
+    this.#saw(
+      situation,
+      `${this.#modes.givenUp} (StreamBroke)`,
+      `logged at ${new Date(gaveUp).toISOString()}`,
+      change,
+    );
+  }
+
+  async #kubeletRestarted(): Promise<void> {
+    const at = this.#at;
+    at.kubelet.setGates({ EventedPLEG: true });
+    await at.restartKubelet();
+    const change = await this.#changedTo(this.#modes.on, 'KubeletRestarted');
+    expect(at.kubeletProxy.streams).toBe(1);
+    this.#saw(
+      'kubelet restarted',
+      `${this.#modes.on} (KubeletRestarted)`,
+      'the kubelet holds one event stream',
+      change,
+    );
+    if (!this.#facts.hasStreamingLists) return;
+    const streamed = at.kubeletProxy.calls.get('StreamContainers');
+    await this.#expectLists(false);
+    expect(at.kubeletProxy.calls.get('StreamContainers')).toBe(streamed);
+    this.#saw('CRIListStreaming off', this.#modes.on, 'the kubelet lists with List calls only');
+  }
+
+  async #runtimeKilled(): Promise<void> {
+    const at = this.#at;
+    for (const pod of ['kept', 'drained']) await at.createPod(pod);
+    for (const pod of ['kept', 'drained']) await at.runningOf(pod);
+    await at.node.settled();
+    const lastEvent = await at.node.lastEvent();
+    await at.killRuntime();
+    const killed = Date.now();
+    await at.until('the runtime was down for 20 s', () => Date.now() - killed >= DOWN_MS);
+    const restarting = Date.now();
+    await at.restartRuntime();
+    await this.#expectGivenUp('runtime killed, down for 20 s, restarted');
+    if (!this.#runtime.everySubscriberReceivesAll) return;
+    // It ends with the first event, which proves that the agent is subscribed again.
+    await at.createPod('again');
+    await at.runningOf('again');
+    const gap = await at.until('the gap is stored', async () => {
+      const [closed, ...more] = (await at.node.gaps('stream')).filter(
+        ({ from, to }) => from <= killed + CLOCKS_MS && to !== null && to >= restarting - CLOCKS_MS,
+      );
+      expect(more).toEqual([]);
+      return closed;
+    });
+    expect(gap.from).toBeGreaterThanOrEqual(lastEvent - CLOCKS_MS);
+    expect(gap.to).toBeLessThanOrEqual(Date.now() + CLOCKS_MS);
+    this.#saw(
+      'the same, for the agent',
+      `one gap of scope stream (${gap.cause})`,
+      `the runtime was down for ${Math.round((restarting - killed) / 1_000)} s, the gap lasts ${Math.round(((gap.to ?? 0) - gap.from) / 1_000)} s`,
+    );
+  }
+
+  /** What the kubelet does, now that it has given up, for a pod of before whose container ends. */
+  async #containerKilled(): Promise<void> {
+    const at = this.#at;
+    const consequence = consequenceOf(this.#facts);
+    const reason = { hint_lost: 'HintLost', slower: 'FellBack', wrong_until_restart: 'PodsStayWrong' }[
+      consequence
+    ];
+    const { conditions } = await at.modeIs(this.#modes.givenUp);
+    const condition = conditions.find(({ type }) => type === 'EventedPLEGInUse');
+    expect([condition?.status, condition?.reason]).toEqual(['False', reason]);
+    expect(condition?.message).toContain(CONSEQUENCES[consequence]);
+    expect(await metric(at.node.agent, `plegwatch_kubelet_fallback{consequence="${consequence}"}`)).toBe(1);
+
+    const id = await at.runningOf('kept');
+    await at.killContainer(id);
+    if (this.#facts.restartsAfterGivingUp) {
+      await at.runningOf('kept', id);
+      expect(await this.#staysWrong()).toEqual([]);
+      this.#saw('a container killed after that', consequence, 'the kubelet restarted the container');
+      await this.#restartedAgain();
+      return;
+    }
+    // By what plegwatch read, which follows the events that it receives, and by a read of our own after that.
+    const { everySubscriberReceivesAll: isMeasured } = this.#runtime;
+    const killed = Date.now();
+    if (isMeasured) {
+      const wrong = await this.#lagIs(id, ({ lag_min_ms }) => (lag_min_ms ?? 0) >= WRONG_FOR_MS);
+      expect(wrong.lag_max_ms).toBeNull();
+    } else await at.until('a minute has passed', () => Date.now() - killed >= WRONG_FOR_MS);
+    expect(await at.published('kept')).toMatchObject({
+      containerID: `containerd://${id}`,
+      state: { running: {} },
+    });
+    expect((await at.containers()).find((one) => one.id === id)?.state).not.toBe(1);
+    const answer = { event_type: 'STOPPED', kubelet_version: expect.stringContaining(`v${this.#kubelet}.`) };
+    expect(await this.#staysWrong()).toMatchObject(isMeasured ? [answer] : []);
+    // The node can be drained, and pods of after the fallback are not affected.
+    await at.createPod('later');
+    await at.runningOf('later');
+    for (const pod of ['drained', 'later']) await at.removePod(pod);
+    await this.#restartedAgain();
+    await at.runningOf('kept', id);
+    if (isMeasured) {
+      const right = await this.#lagIs(id, ({ lag_max_ms }) => lag_max_ms !== null);
+      expect(right.lag_min_ms).toBeGreaterThanOrEqual(WRONG_FOR_MS);
+    }
+    this.#saw(
+      'a container killed after that',
+      consequence,
+      `published as running for more than ${WRONG_FOR_MS / 1_000} s, until the kubelet restarted`,
+    );
+  }
+
+  async #restartedAgain(): Promise<void> {
+    await this.#at.restartKubelet();
+    await this.#changedTo(this.#modes.on, 'KubeletRestarted');
+  }
+
+  /** Waits until the status lag of the stop, which was measured after the fallback, satisfies a condition. */
+  #lagIs(id: string, isMeant: (row: LagRow) => boolean): Promise<LagRow> {
+    return this.#at.until(`the lag of the stop of ${id}`, async () => {
+      const rows = await this.#at.sql<LagRow>(
+        `SELECT lag_min_ms, lag_max_ms FROM plegwatch.status_lags
+          WHERE node = $1 AND container_id = $2 AND event_type = 'STOPPED' AND kind = 'fallback'`,
+        id,
+      );
+      return rows.find(isMeant);
+    });
+  }
+
+  /** What the documented question answers of this node. */
+  async #staysWrong(): Promise<Record<string, unknown>[]> {
+    const question = QUESTIONS.find(({ heading }) =>
+      heading.startsWith('Which pods stayed wrong after a fallback'),
+    );
+    const rows = await this.#bed.system.sql(question?.sql ?? '');
+    return rows.filter((row) => row['node'] === this.#at.node.name);
+  }
+}
+
+interface LagRow extends Record<string, unknown> {
+  readonly lag_min_ms: number | null;
+  readonly lag_max_ms: number | null;
+}
+
+interface Relists {
+  readonly count: number;
+  readonly at: number;
+}
+
+async function relistsOf({ kubelet }: Stage): Promise<Relists> {
+  const line = /^kubelet_pleg_relist_duration_seconds_count (\S+)/m.exec(await kubelet.metrics());
+  return { count: Number(line?.[1]), at: performance.now() };
+}
