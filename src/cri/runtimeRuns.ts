@@ -17,6 +17,8 @@ export const RUNTIME_RUNS: readonly RuntimeRun[] = [
   { name: 'containerd', version: '1.6.20', ranIn: '`make test`' },
   { name: 'containerd', version: '1.7.24', ranIn: '`make test`' },
   { name: 'containerd', version: '2.1.9', ranIn: '`make test`' },
+  { name: 'containerd', version: '2.3.7', ranIn: '`make versions`' },
+  { name: 'containerd', version: '2.4.2', ranIn: '`make test`' },
   { name: 'cri-o', version: '1.33.13', ranIn: BY_HAND },
   { name: 'cri-o', version: '1.36.3', ranIn: BY_HAND },
   { name: 'iSulad', version: '2.1.6', ranIn: BY_HAND },

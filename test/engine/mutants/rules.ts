@@ -48,8 +48,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       "name: 'containerd-2',\n  sandboxEvents: ['CREATED', 'STARTED', 'DELETED'],",
     ],
     'containerd 2.4 has no streaming lists': [
-      "name: 'containerd-2.4', streamingLists: true",
-      "name: 'containerd-2.4', streamingLists: false",
+      'failedStartsMayBeUnknown: true,\n  streamingLists: true,',
+      'failedStartsMayBeUnknown: true,\n  streamingLists: false,',
     ],
   },
   'absences.ts': {
