@@ -18,7 +18,7 @@ describe('devtools/referencePages.ts', () => {
 
   test('rejects an outdated definition or template, and generates a new one', async () => {
     const root = join(home.dir, 'generated');
-    for (const part of ['package.json', 'src', 'devtools', 'docs', 'helm', 'crds', 'migrations'])
+    for (const part of ['README.md', 'package.json', 'src', 'devtools', 'docs', 'helm', 'crds', 'migrations'])
       cpSync(join(ROOT, part), join(root, part), { recursive: true });
     symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));
     for (const file of [CRD, 'helm/plegwatch/templates/crd.yaml']) {

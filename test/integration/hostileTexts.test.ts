@@ -94,7 +94,7 @@ needs(
       const { stdout } = await plegwatch('doctor', '--cri-endpoint', `unix://${socket}`);
       expect(stdout).toContain(printable(HOSTILE));
       expect(stdout).not.toMatch(OBEYED);
-      expect(stdout.match(/^(ok|warning|failed) /gm)).toHaveLength(2);
+      expect(stdout.match(/^(ok|warning|failed) /gm)).toHaveLength(3);
       expect(stdout).not.toMatch(/^node-x/m);
     } finally {
       await runtime.stop();
