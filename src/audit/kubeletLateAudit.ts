@@ -83,15 +83,14 @@ export class KubeletLateAudit {
       : null;
   }
 
-  /** Whether a list found the change: the one that ends the window, or one before a status that says when it ran. */
+  /**
+   * Whether a list found the change: the one that ends the window, an earlier one of which only later events say that this container had run, or one
+   * before a status that says when it ran.
+   */
   #isFound({ id, from, to, proof: { evidence } }: StoredFinding): boolean {
-    const changes = this.#changes.get(id ?? '') ?? [];
-    const state = /^listed (running|exited)$/.exec(String(evidence))?.[1];
-    if (state !== undefined)
-      return changes.some((each) => each.newState === state && each.to === to && each.from === from);
-    return changes.some(
-      (each) => each.newState === 'exited' && each.from === from && to !== null && each.to <= to,
-    );
+    const state = /^listed (running|exited)$/.exec(String(evidence))?.[1] ?? 'exited';
+    const shown = (this.#changes.get(id ?? '') ?? []).filter((each) => to !== null && each.to <= to).at(-1);
+    return shown !== undefined && shown.newState === state && shown.from === from;
   }
 
   #reason({ id, from, to, seq }: StoredFinding): string | null {

@@ -133,7 +133,8 @@ function mayHaveBeenRemoved({ isSandbox, lists, times }: TrackedContainer, to: M
 
 /**
  * Whether it may have been restored from a checkpoint, which is not announced as a creation and a start are. CRI-O announces neither, and
- * names the log of what it restores after its id (cri-o server, CRImportCheckpoint and StartContainer).
+ * names the log of what it restores after its id (cri-o server, CRImportCheckpoint and StartContainer). A STARTED says nothing against that: it
+ * may be one that should not have been sent.
  */
 function mayHaveBeenRestored(
   { isSandbox, stages, times }: TrackedContainer,
@@ -141,8 +142,7 @@ function mayHaveBeenRestored(
 ): boolean {
   if (restores === 'all' || stages.standing(CREATED).is === 'announced') return false;
   if (restores === 'unknown') return !isSandbox || sandboxEvents.includes('CREATED');
-  if (isSandbox || stages.standing(STARTED).is === 'announced') return false;
-  return times.exact === null || times.exact.trait === 'unnamed_log';
+  return !isSandbox && (times.exact === null || times.exact.trait === 'unnamed_log');
 }
 
 /** Lists may go on showing what has long ended: then the runtime's own state was late too. */

@@ -1215,10 +1215,6 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       "restores === 'all' || stages.standing(CREATED).is === 'announced'",
       "restores === 'all'",
     ],
-    'what was announced as started may have been restored, where no start of those is announced': [
-      "isSandbox || stages.standing(STARTED).is === 'announced'",
-      'isSandbox',
-    ],
     'what is not announced as created was not restored if it was announced as started, whatever the runtime':
       [
         "if (restores === 'unknown') return !isSandbox || sandboxEvents.includes('CREATED');\n",
@@ -1233,8 +1229,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       "times.exact?.trait === 'unnamed_log'",
     ],
     'the sandbox of CRI-O may have been restored': [
-      'if (isSandbox || stages.standing(STARTED)',
-      'if (stages.standing(STARTED)',
+      '!isSandbox && (times.exact === null',
+      '(times.exact === null',
     ],
     'a sandbox may have been stopped by its removal, whatever the runtime': [
       '!profile.announcesSandboxRemoval && mayHaveBeenRemoved',

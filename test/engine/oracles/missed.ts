@@ -172,7 +172,7 @@ const isSharedPidKnown = (truth: GroundTruth, container: HistoryContainer, by: n
 
 /**
  * Whether it is known, before its event is judged, that a container or sandbox was created and started like any other: its CREATED came;
- * or, on CRI-O, its STARTED, or a status of it while it existed.
+ * or, on CRI-O, a status of it while it existed.
  */
 function isKnownNotRestored(
   truth: GroundTruth,
@@ -195,9 +195,7 @@ function isKnownNotRestored(
   const slowest = Math.max(...statusAnswers.map(({ lag }) => lag));
   const answered =
     statusAnswers.every(({ lost }) => !lost) && proven.compared + OVERDUE_AFTER + slowest + SLACK;
-  return (
-    container.isSandbox || came('STARTED') || (answered !== false && (container.at.DELETED ?? 0) > answered)
-  );
+  return container.isSandbox || (answered !== false && (container.at.DELETED ?? 0) > answered);
 }
 
 /** A restarted runtime may show for this long what ended before. */
