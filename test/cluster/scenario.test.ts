@@ -154,7 +154,7 @@ needs(
       'leases.coordination.k8s.io [] [plegwatch-controller] [get create patch]',
       'namespaces [] [kube-system] [get]',
       'nodes [] [] [list watch]',
-      'plegreports.plegwatch.dev [] [] [list create patch delete]',
+      'plegreports.plegwatch.dev [] [] [list watch create patch delete]',
       'plegreports.plegwatch.dev/status [] [] [patch]',
       'pods [] [] [get]',
       'secrets [] [plegwatch-keys] [get patch]',
