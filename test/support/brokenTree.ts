@@ -17,7 +17,7 @@ export interface Edit {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** What it takes to build it, to run it and to run its unit tests. */
-const PARTS = ['src', 'devtools', 'migrations', 'crds', 'test', 'package.json', 'LICENSE'];
+const PARTS = ['src', 'devtools', 'migrations', 'crds', 'test', 'docs', 'package.json', 'LICENSE'];
 const CONFIGURATION = ['build.mjs', 'tsconfig.json', 'vitest.config.ts'];
 
 export function brokenTree(edits: readonly Edit[]): TemporaryFolder {

@@ -125,6 +125,14 @@ describe('a sandbox that is removed', () => {
     expect(watch([...up, created, ...listedAlike({}, 10, 40)]).everMissed).toEqual(['s1 STOPPED']);
   });
 
+  test('what a status once said of its namespaces stays known when a later one does not say it', () => {
+    const later = { id: 's1', state: 'running', times: times({ created: 3.9 }) } as const;
+    const created = received(6, 'c1', 'CREATED', { others: [later] });
+    expect(watch([shared, listed(5, S1_RUNNING), created, ...listedAlike({}, 10, 40)]).everMissed).toContain(
+      's1 STOPPED',
+    );
+  });
+
   test.each([
     [3, 5],
     [30, 60],

@@ -94,10 +94,15 @@ function knownAt(
  * Since when the kubelet can have known of what is reported late. What the runtime hides, or goes on to show as running, has not changed
  * for the kubelet either, and a status of the kubelet takes back what it showed before.
  */
-const changedAt = ({ container, happened }: Transition, { finding: { window } }: ReportedFinding): number =>
-  container.wrongViews.some(({ shown }) => shown !== 'unknown')
-    ? Math.max(happened, (window?.from ?? 0) / 1000)
-    : happened;
+function changedAt(
+  { container, happened }: Transition,
+  { finding: { window, proof } }: ReportedFinding,
+): number {
+  const misled = container.wrongViews.filter(({ shown }) => shown !== 'unknown');
+  if (misled.length === 0) return happened;
+  const ends = misled.map(({ to }) => to).filter((to) => to <= Number(proof['asked']) / 1000);
+  return Math.max(happened, (window?.from ?? 0) / 1000, ...ends);
+}
 
 function isTrulyLate(run: HistoryRun, reported: ReportedFinding): boolean {
   const { truth } = run;
