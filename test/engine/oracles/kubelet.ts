@@ -100,7 +100,8 @@ function changedAt(
 ): number {
   const misled = container.wrongViews.filter(({ shown }) => shown !== 'unknown');
   if (misled.length === 0) return happened;
-  const ends = misled.map(({ to }) => to).filter((to) => to <= Number(proof['asked']) / 1000);
+  const asked = Number(proof['asked']) / 1000;
+  const ends = misled.filter(({ from }) => from <= asked).map(({ to }) => Math.min(to, asked));
   return Math.max(happened, (window?.from ?? 0) / 1000, ...ends);
 }
 
