@@ -2,8 +2,9 @@
  * The controller: stores batches from Redis in Postgres, and keeps one PLEGReport per Node. Of several controllers, all store and one, the
  * leader, does the rest.
  *
- * At its start it checks Redis, Postgres and the API server once, and ends if a setting is wrong; reports say that the present is unknown then. Later
- * failures do not end it: it retries, and /readyz and the log show the error. Only a database that is migrated to a schema it cannot use does. When stopped, it finishes or
+ * At its start it checks Redis, Postgres and the API server once, and ends if a setting is wrong. Later failures do not end it: it retries,
+ * and /readyz and the log show the error. Only a database that is migrated to a schema it cannot use does. If it ends because of an error,
+ * reports say that the present is unknown, unless another controller leads. When stopped, it finishes or
  * returns its jobs, finishes the report pass, and closes.
  */
 
@@ -39,6 +40,19 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     'controller starting',
   );
   checkCombination(config);
+  try {
+    await runParts(config, log, signal);
+  } catch (error) {
+    log.error(errorFields(error), 'the controller cannot work');
+    await reportFailure(config, log, signal).catch((failure: unknown) =>
+      log.warn(errorFields(failure), 'reports may show what is no longer so'),
+    );
+    throw error;
+  }
+}
+
+/** When it returns or throws, all parts have ended, and the Lease is released. */
+async function runParts(config: ControllerConfig, log: Logger, signal: AbortSignal): Promise<void> {
   const metrics = new ControllerMetrics();
   const cleanUps: CleanUp[] = [];
   const incompatible = new AbortController();
@@ -89,12 +103,6 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     await aborted(AbortSignal.any([signal, incompatible.signal]));
     incompatible.signal.throwIfAborted();
     log.info('controller stopping');
-  } catch (error) {
-    log.error(errorFields(error), 'the controller cannot work');
-    await reportFailure(config, log, signal).catch((failure: unknown) =>
-      log.warn(errorFields(failure), 'reports may show what is no longer so'),
-    );
-    throw error;
   } finally {
     await runCleanUps(cleanUps, log);
   }
