@@ -49,3 +49,6 @@ export const NOT_OBSERVED: Readonly<Record<string, string>> = {
   seq: 'records did not arrive',
   findings: 'no verdict possible',
 };
+
+/** A time of UTC without what is shorter than a second. */
+export const toSecond = (at: string): string => `${at.slice(0, 19)}Z`;

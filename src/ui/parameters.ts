@@ -1,6 +1,7 @@
 /*
  * The parameters of a request. Each is given once; one that the path does not have is refused, so that a typo is not ignored.
  */
+import { MIN_SEARCH } from '../analysis/find/limits.ts';
 import { badParameter, RequestError } from './requestError.ts';
 
 /** Longer than any name in Kubernetes. */
@@ -8,8 +9,6 @@ const MAX_NAME = 253;
 /** From the year 1000 on: Postgres has no year 0. */
 const TIME = /^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?Z$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** A query that every row matches is no search. */
-const MIN_SEARCH = 2;
 const DAY_MS = 86_400_000;
 
 export type Parameters = Readonly<Record<string, string | undefined>>;

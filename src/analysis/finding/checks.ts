@@ -38,5 +38,5 @@ export function logCommand(finding: FindingRow): string | undefined {
 const around = (at: string, ms: number): string => new Date(Date.parse(at) + ms).toISOString();
 
 /** A word of a shell. */
-const quoted = (text: string): string =>
+export const quoted = (text: string): string =>
   /^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
