@@ -52,6 +52,10 @@ needs('postgres')('a command that says what is stored', () => {
     const found = await run('find', missed.pod, '--cluster', 'east');
     expect(found).toMatch(new RegExp(`^pod ${missed.pod} on east-003, cluster east, last event \\S+Z$`, 'm'));
     expect(found).toContain(`  missed STOPPED app ${missed.at.toISOString().slice(0, 19)}Z\n`);
+    const inPod = await plegwatch(['find', missed.pod, '--database-url', reader], {
+      KUBERNETES_SERVICE_HOST: '10.96.0.1',
+    });
+    expect(inPod.stdout).toContain(`    kubectl plegwatch finding ${missed.finding_id} -o markdown\n`);
     const issue = await run(...printed(found, `finding ${missed.finding_id}`));
     expect(issue).toMatch(/^# missed STOPPED: /);
     expect(await run(...printed(found, 'timeline east-003'))).toContain(missed.finding_id);

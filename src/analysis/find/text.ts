@@ -2,7 +2,7 @@
  * What was found, for a terminal: each thing with where it is, its findings, and the commands that say more.
  */
 import type { StyledText } from '../../platform/printable.ts';
-import { quoted } from '../finding/checks.ts';
+import { PLEGWATCH, quoted } from '../finding/checks.ts';
 import { containerNameOf, titleOf } from '../finding/sentences.ts';
 import { toSecond } from '../words.ts';
 import type { Found, FoundFinding } from './search.ts';
@@ -56,7 +56,7 @@ function linesOfFinding(finding: FoundFinding): Line[] {
       { text: title, style },
       { text: ` ${containerNameOf(finding)} ${toSecond(finding.at)}` },
     ],
-    [{ text: `    plegwatch finding ${finding.finding_id} -o markdown` }],
+    [{ text: `    ${PLEGWATCH} finding ${finding.finding_id} -o markdown` }],
   ];
 }
 
@@ -67,7 +67,7 @@ function nothingOf({ found, at }: Found): string {
 
 /** Around the missed event, if there is one. */
 function timelineOf({ cluster, node, findings, at: last }: Found): string {
-  const command = `plegwatch timeline ${quoted(node)} --cluster ${quoted(cluster)}`;
+  const command = `${PLEGWATCH} timeline ${quoted(node)} --cluster ${quoted(cluster)}`;
   const at = Date.parse(findings[0]?.at ?? last ?? '');
   if (Number.isNaN(at)) return command;
   const [from, to] = [at - BEFORE_MS, at + AFTER_MS].map((ms) => toSecond(new Date(ms).toISOString()));

@@ -3,6 +3,10 @@
  */
 import type { FindingRow } from './finding.ts';
 
+/** In a pod a command is run by the plugin of kubectl: whoever copies one that is printed is elsewhere. */
+export const PLEGWATCH =
+  process.env['KUBERNETES_SERVICE_HOST'] === undefined ? 'plegwatch' : 'kubectl plegwatch';
+
 const UNITS: Readonly<Record<string, string>> = {
   containerd: 'containerd',
   'cri-o': 'crio',
@@ -19,7 +23,7 @@ export const checksOf = (finding: FindingRow): string[] =>
 
 export function auditCommand({ cluster, node, detected_at }: FindingRow): string {
   const [from, to] = [around(detected_at, -AROUND_MS), around(detected_at, AROUND_MS)];
-  return `plegwatch audit --cluster ${quoted(cluster)} --node ${quoted(node)} --from ${from} --to ${to}`;
+  return `${PLEGWATCH} audit --cluster ${quoted(cluster)} --node ${quoted(node)} --from ${from} --to ${to}`;
 }
 
 export const evidenceQuery = ({ finding_id }: FindingRow): string =>
