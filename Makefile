@@ -142,7 +142,7 @@ bench-questions: ## Measure how long each documented question takes on ten milli
 	@$(node) bench/questions.ts
 
 experiment: ## Measure what Evented PLEG saves containerd and the kubelet (root; 30 minutes; EXPERIMENT='--pods 10 --windows 3')
-	@$(call prepare,node npm containerd runc images etcd kubernetes)
+	@$(call prepare,node npm containerd containerd-2.4 kubelet-1.37 runc images etcd kubernetes)
 	@$(node) bench/experiment/main.ts $(EXPERIMENT)
 
 build: ## Bundle the program into dist/ for ./bin/plegwatch

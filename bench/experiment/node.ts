@@ -9,6 +9,7 @@ import { type LocalKubelet, startKubelet } from '../../devtools/localServices/ku
 import { waitFor } from '../../devtools/localServices/process.ts';
 import { type Stops, stopAll } from '../../devtools/localServices/stopAll.ts';
 import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
+import type { ContainerdVersion, KubeletMinor } from '../../devtools/localServices/where.ts';
 import { connectCri } from '../../devtools/simulator/criClient.ts';
 import { ContainerState } from '../../src/cri/runtime.ts';
 
@@ -24,6 +25,9 @@ export interface ExperimentNode {
 
 export interface ExperimentNodeOptions {
   readonly api: LocalApiServer;
+  /** Of the kubelet; undefined: that of the API server. */
+  readonly minor: KubeletMinor | undefined;
+  readonly containerd: ContainerdVersion;
   readonly eventedPleg: boolean;
 }
 
@@ -31,18 +35,23 @@ export interface ExperimentNodeOptions {
 const RUN_WITHIN_MS = 900_000;
 
 /** Needs root. */
-export async function startNode({ api, eventedPleg }: ExperimentNodeOptions): Promise<ExperimentNode> {
+export async function startNode({
+  api,
+  minor,
+  containerd: version,
+  eventedPleg,
+}: ExperimentNodeOptions): Promise<ExperimentNode> {
   const stops: Stops = [];
   const stop = () => stopAll(stops, 'See what still runs with ps, and stop it.');
   try {
     const { dir, remove } = temporaryFolder('experiment', undefined);
     stops.push(remove);
-    const containerd = await startContainerd({ version: '2.1' });
+    const containerd = await startContainerd({ version });
     stops.push(() => containerd.stop());
     const staticPods = join(dir, 'static-pods');
     mkdirSync(staticPods);
     const node = eventedPleg ? 'gate-on' : 'gate-off';
-    const kubelet = await startKubelet({ node, api, containerd, eventedPleg, staticPods });
+    const kubelet = await startKubelet({ node, api, containerd, eventedPleg, minor, staticPods });
     stops.push(() => kubelet.stop());
     const { busybox } = containerd.importedImages;
     return {
