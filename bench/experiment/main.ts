@@ -115,7 +115,13 @@ async function startNodes(): Promise<[ExperimentNode, ExperimentNode]> {
   const start = async (eventedPleg: boolean) => {
     const { kubelet, containerd } = options;
     const minor = kubelet === KUBELETS[0] ? undefined : kubelet;
-    const node = await startNode({ api, minor, containerd, eventedPleg });
+    const node = await startNode({
+      api,
+      minor,
+      containerd,
+      eventedPleg,
+      name: eventedPleg ? 'gate-on' : 'gate-off',
+    });
     stops.push(() => node.stop());
     return node;
   };
