@@ -16,7 +16,7 @@ export type FindingRow = Readonly<typeof findings.$inferSelect>;
 export type EvidenceLine = Readonly<
   Pick<typeof findingEvidence.$inferSelect, 'line' | 'at' | 'until' | 'fact' | 'record'>
 >;
-export type System = Readonly<Pick<typeof nodeInfo.$inferSelect, 'os_image' | 'kernel_version'>>;
+type System = Readonly<Pick<typeof nodeInfo.$inferSelect, 'os_image' | 'kernel_version'>>;
 
 const MAX_FINDINGS = 100;
 const MAX_LINES = 1_000;
