@@ -88,11 +88,12 @@ describe('kubectl plegwatch', () => {
       expect(chosen(['report'], [...others, controller])).toBe('controller-of-worker-1');
   });
 
-  test('a pod on a node that the command names is the last choice', () => {
+  test('a pod on a node that the command names, or that is to be avoided, is the last choice', () => {
     const pods = [pod('ui', 'worker-1'), pod('controller', 'worker-1'), pod('controller', 'worker-10')];
     expect(chosen(['timeline', 'worker-1'], pods)).toBe('controller-of-worker-10');
     expect(chosen(['report', '--node=worker-2,worker-1'], pods)).toBe('controller-of-worker-10');
     expect(chosen(['timeline', 'worker-10'], pods)).toBe('ui-of-worker-1');
+    expect(chosen(['--avoid', 'worker-1', 'find', 'cart-7'], pods)).toBe('controller-of-worker-10');
     expect(chosen(['timeline', 'worker-1'], pods.slice(0, 2))).toBe('ui-of-worker-1');
   });
 

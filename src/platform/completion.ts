@@ -109,7 +109,7 @@ function kubectl(name: string, commands: readonly CompletedCommand[]): string {
     'if [ $# -gt 1 ]; then',
     ...wordCases(commands),
     'elif [ $# = 1 ]; then',
-    `  words='${firstWords(commands)} --namespace --release --context --kubeconfig --help'`,
+    `  words='${firstWords(commands)} --namespace --release --avoid --context --kubeconfig --help'`,
     'fi',
     'for word in $words; do',
     `  case $word in "$current"*) printf '%s\\n' "$word" ;; esac`,
