@@ -2,9 +2,9 @@
  * What was found, for a terminal: each thing with where it is, its findings, and the commands that say more.
  */
 import type { StyledText } from '../../platform/printable.ts';
-import { PLEGWATCH, quoted } from '../finding/checks.ts';
+import { PLEGWATCH } from '../finding/checks.ts';
 import { containerNameOf, titleOf } from '../finding/sentences.ts';
-import { toSecond } from '../words.ts';
+import { quoted, toSecond } from '../words.ts';
 import type { Found, FoundFinding } from './search.ts';
 
 type Line = readonly StyledText[];

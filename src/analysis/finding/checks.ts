@@ -1,6 +1,7 @@
 /*
  * The commands with which somebody else checks a finding: the audit, the rows behind it, and the log of the program that it is about.
  */
+import { quoted } from '../words.ts';
 import type { FindingRow } from './finding.ts';
 
 /** In a pod a command is run by the plugin of kubectl: whoever copies one that is printed is elsewhere. */
@@ -40,7 +41,3 @@ export function logCommand(finding: FindingRow): string | undefined {
 }
 
 const around = (at: string, ms: number): string => new Date(Date.parse(at) + ms).toISOString();
-
-/** A word of a shell. */
-export const quoted = (text: string): string =>
-  /^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
