@@ -118,13 +118,14 @@ check-generated: ## Fail if a generated file is stale
 	@diff -u src/cri/runtime.ts dist/generated/src/cri/runtime.ts || { echo 'src/cri/runtime.ts is stale: run make generate and commit.' >&2; exit 1; }
 	@$(node) devtools/referencePages.ts --check
 
-bench: ## Compare the cost of agent, controller and page with their budgets (root; 40 minutes; PLEGWATCH_BENCH_LONG=1: agents after an hour)
+bench: ## Compare the cost of agent, controller and page with their budgets (root; an hour; PLEGWATCH_BENCH_LONG=1: agents after an hour)
 	@missed=0; for half in agent controller page; do $(MAKE) --no-print-directory bench-$$half || missed=$$?; done; exit $$missed
 
-bench-agent: ## Compare the cost of an agent with that of the kubelet's Go client (root; 17 minutes)
-	@$(call prepare,bench)
+bench-agent: ## Compare the cost of an agent with that of the kubelet's Go client (root; 30 minutes)
+	@$(call prepare,bench etcd kubernetes kubelet-1.37 containerd-2.4)
 	@$(node) build.mjs
 	@$(node) bench/agentCost.ts
+	@$(node) bench/podsWatchCost.ts
 
 bench-controller: ## Compare controllers, Postgres and Redis with their budgets (20 minutes; PLEGWATCH_BENCH_PARTS='drain lag' runs only those)
 	@$(call prepare,bench etcd kubernetes)
@@ -142,7 +143,7 @@ bench-questions: ## Measure how long each documented question takes on ten milli
 	@$(node) bench/questions.ts
 
 experiment: ## Measure what Evented PLEG saves containerd and the kubelet (root; 30 minutes; EXPERIMENT='--pods 10 --windows 3')
-	@$(call prepare,node npm containerd runc images etcd kubernetes)
+	@$(call prepare,node npm containerd containerd-2.4 kubelet-1.37 runc images etcd kubernetes)
 	@$(node) bench/experiment/main.ts $(EXPERIMENT)
 
 build: ## Bundle the program into dist/ for ./bin/plegwatch

@@ -43,7 +43,10 @@ export interface BenchAgent {
 let count = 0;
 
 /** Returns when the agent has relisted, has its stream and ships. */
-export async function startAgent(system: BenchSystem, period: string): Promise<BenchAgent> {
+export async function startAgent(
+  system: Pick<BenchSystem, 'dir' | 'redisUrl' | 'containerd'>,
+  own: { readonly relistPeriod: string; readonly podsApi?: string },
+): Promise<BenchAgent> {
   count += 1;
   const name = `agent-${count}`;
   const dir = join(system.dir, name);
@@ -56,7 +59,7 @@ export async function startAgent(system: BenchSystem, period: string): Promise<B
     redisUrl: system.redisUrl,
     criEndpoint: `unix://${system.containerd.socket}`,
     spoolDir: join(dir, 'spool'),
-    relistPeriod: period,
+    ...own,
     httpAddress: `127.0.0.1:${port}`,
   };
   const env = Object.fromEntries(Object.entries(settings).map(([key, value]) => [variableOf(key), value]));

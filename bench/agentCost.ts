@@ -74,7 +74,7 @@ async function main(): Promise<boolean> {
   const probes: NodeJS.Timeout[] = [];
   const started: BenchAgent[] = [];
   const start = async (period: string): Promise<BenchAgent> => {
-    const agent = await startAgent(system, period);
+    const agent = await startAgent(system, { relistPeriod: period });
     started.push(agent);
     // As a kubelet and a Prometheus would.
     probes.push(setInterval(() => void agent.probe('/livez'), LIVE_EVERY_MS));

@@ -6,6 +6,8 @@
  * Both nodes are measured in the same windows, so that a busy machine spoils both alike; what is compared is the difference within each
  * window. Between windows nothing happens: the pods sleep, and the kubelets relist.
  *
+ *   --kubelet V      1.36 or 1.37; 1.37 by default
+ *   --containerd V   2.1 or 2.4; 2.4 by default
  *   --pods LIST      numbers of pods, rising; 10,50,100 by default
  *   --windows N      how many windows at each number; 6 by default
  *   --seconds N      how long each lasts; 60 by default
@@ -31,6 +33,9 @@ import { type ExperimentNode, startNode } from './node.ts';
 
 /** What the article measured that this repeats: iSulad and a kubelet of 2022, with pods of busybox. */
 const ARTICLE = { runtime: 30, kubelet: 10 } as const;
+/** The first is that of the API server. */
+const KUBELETS = ['1.36', '1.37'] as const;
+const CONTAINERDS = ['2.1', '2.4'] as const;
 const PARTS = ['runtime', 'kubelet'] as const;
 type Part = (typeof PARTS)[number];
 const NAMES = { runtime: 'containerd', kubelet: 'kubelet' } as const;
@@ -66,6 +71,8 @@ try {
 function readOptions() {
   const { values } = parseArgs({
     options: {
+      kubelet: { type: 'string', default: '1.37' },
+      containerd: { type: 'string', default: '2.4' },
       pods: { type: 'string', default: '10,50,100' },
       windows: { type: 'string', default: '6' },
       seconds: { type: 'string', default: '60' },
@@ -85,7 +92,12 @@ function readOptions() {
   // The kubelet's own limit is 110.
   const pods = values.pods.split(',').map((each) => whole('pods', each, 1, 110));
   if (pods.some((each, i) => each <= (pods[i - 1] ?? 0))) wrong('--pods must rise from number to number');
+  const oneOf = <V extends string>(name: 'kubelet' | 'containerd', known: readonly V[]): V =>
+    known.find((each) => each === values[name]) ??
+    wrong(`--${name} must be ${known.join(' or ')}, not ${values[name]}`);
   return {
+    kubelet: oneOf('kubelet', KUBELETS),
+    containerd: oneOf('containerd', CONTAINERDS),
     pods,
     windows: whole('windows', values.windows, 2, 1_000),
     seconds: whole('seconds', values.seconds, 1, 86_400),
@@ -101,7 +113,15 @@ async function startNodes(): Promise<[ExperimentNode, ExperimentNode]> {
   // No controller creates one here, and the API server shows no pod without it.
   await run(where('kubectl'), ['--kubeconfig', api.kubeconfig, 'create', 'serviceaccount', 'default']);
   const start = async (eventedPleg: boolean) => {
-    const node = await startNode({ api, eventedPleg });
+    const { kubelet, containerd } = options;
+    const minor = kubelet === KUBELETS[0] ? undefined : kubelet;
+    const node = await startNode({
+      api,
+      minor,
+      containerd,
+      eventedPleg,
+      name: eventedPleg ? 'gate-on' : 'gate-off',
+    });
     stops.push(() => node.stop());
     return node;
   };
@@ -158,7 +178,7 @@ function print(measured: readonly Measured[], loads: readonly number[]): void {
   }
   const [processor] = cpus();
   console.log(
-    `\n${options.windows} windows of ${options.seconds} s; mean ± half of its 95 % interval (Student's t); ${cpus().length} cores of ` +
+    `\nkubelet ${options.kubelet}, containerd ${options.containerd}; ${options.windows} windows of ${options.seconds} s; mean ± half of its 95 % interval (Student's t); ${cpus().length} cores of ` +
       `${processor?.model ?? 'an unknown processor'}, load average ${loads.join(' to ')}`,
   );
   mkdirSync(dirname(options.plot), { recursive: true });

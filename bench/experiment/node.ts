@@ -1,7 +1,7 @@
 /*
  * A node of the experiment: a containerd, and a kubelet with its gate on or off that runs static pods of busybox.
  */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LocalApiServer } from '../../devtools/localServices/apiServer.ts';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
@@ -9,6 +9,7 @@ import { type LocalKubelet, startKubelet } from '../../devtools/localServices/ku
 import { waitFor } from '../../devtools/localServices/process.ts';
 import { type Stops, stopAll } from '../../devtools/localServices/stopAll.ts';
 import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
+import type { ContainerdVersion, KubeletMinor } from '../../devtools/localServices/where.ts';
 import { connectCri } from '../../devtools/simulator/criClient.ts';
 import { ContainerState } from '../../src/cri/runtime.ts';
 
@@ -17,6 +18,8 @@ export interface ExperimentNode {
   readonly kubelet: LocalKubelet;
   /** Returns when so many pods run. */
   runPods(count: number): Promise<void>;
+  /** Replaces one of the pods by another, once it has as many. */
+  replacePod(): void;
   /** Relists of the kubelet since its start. Throws if the kubelet is not in the mode that its gate asks for. */
   relists(): Promise<number>;
   stop(): Promise<void>;
@@ -24,37 +27,52 @@ export interface ExperimentNode {
 
 export interface ExperimentNodeOptions {
   readonly api: LocalApiServer;
+  /** Of the kubelet; undefined: that of the API server. */
+  readonly minor: KubeletMinor | undefined;
+  readonly containerd: ContainerdVersion;
   readonly eventedPleg: boolean;
+  readonly name: string;
 }
 
 /** One pod takes half a second on a calm machine. */
 const RUN_WITHIN_MS = 900_000;
 
 /** Needs root. */
-export async function startNode({ api, eventedPleg }: ExperimentNodeOptions): Promise<ExperimentNode> {
+export async function startNode({
+  api,
+  minor,
+  containerd: version,
+  eventedPleg,
+  name: node,
+}: ExperimentNodeOptions): Promise<ExperimentNode> {
   const stops: Stops = [];
   const stop = () => stopAll(stops, 'See what still runs with ps, and stop it.');
   try {
     const { dir, remove } = temporaryFolder('experiment', undefined);
     stops.push(remove);
-    const containerd = await startContainerd({ version: '2.1' });
+    const containerd = await startContainerd({ version });
     stops.push(() => containerd.stop());
     const staticPods = join(dir, 'static-pods');
     mkdirSync(staticPods);
-    const node = eventedPleg ? 'gate-on' : 'gate-off';
-    const kubelet = await startKubelet({ node, api, containerd, eventedPleg, staticPods });
+    const kubelet = await startKubelet({ node, api, containerd, eventedPleg, minor, staticPods });
     stops.push(() => kubelet.stop());
     const { busybox } = containerd.importedImages;
+    const manifest = (i: number) => join(staticPods, `sleeper-${i}.json`);
+    const write = (i: number) => writeFileSync(manifest(i), JSON.stringify(sleeper(`sleeper-${i}`, busybox)));
+    let [oldest, newest] = [1, 0];
     return {
       containerd,
       kubelet,
       async runPods(count) {
-        for (let i = 1; i <= count; i += 1) {
-          const file = join(staticPods, `sleeper-${i}.json`);
-          if (!existsSync(file)) writeFileSync(file, JSON.stringify(sleeper(`sleeper-${i}`, busybox)));
-        }
+        for (; newest < count; newest += 1) write(newest + 1);
         const what = `${count} pods run on ${node}`;
         await waitFor(what, RUN_WITHIN_MS, async () => (await running(containerd.socket)) === count);
+      },
+      replacePod() {
+        rmSync(manifest(oldest));
+        oldest += 1;
+        newest += 1;
+        write(newest);
       },
       relists: async () => relistsOf(await kubelet.metrics(), eventedPleg),
       stop,

@@ -3,10 +3,10 @@
  */
 import { expect, test } from 'vitest';
 import { profileOf } from '../cri/profiles.ts';
-import type { ContainerIdentity } from '../protocol/record.ts';
+import { type ContainerIdentity, EVENT_TYPES, type EventType, type PlegState } from '../protocol/record.ts';
 import { millis, mono } from '../protocol/units.ts';
 import { auditEpoch } from './epochAudit.ts';
-import type { StoredChange, StoredEpoch } from './storedEpoch.ts';
+import type { StoredChange, StoredEpoch, StoredEvent, StoredFinding, StoredRelist } from './storedEpoch.ts';
 
 const LAST_MINUTE = 2;
 
@@ -19,6 +19,64 @@ test('a change that was recorded before the last minute needs its list', async (
   const { differences } = await auditEpoch(epochWith(changeOf(LAST_MINUTE - 1)));
   expect(differences).toMatchObject([{ is: 'change_without_list' }]);
 });
+
+test('a sandbox that lists only ever showed as ended may have been running in the status of an event of its container', async () => {
+  const sandbox: ContainerIdentity = { ...SANDBOX, podUid: 'uid', namespace: 'shop', pod: 'cart' };
+  const container = {
+    ...sandbox,
+    id: 'b'.repeat(64),
+    isSandbox: false,
+    container: 'app',
+    sandbox: sandbox.id,
+  };
+  const sends = (seq: number, at: number, identity: ContainerIdentity, type: EventType): StoredEvent => ({
+    ...{ seq, received: seconds(at), id: identity.id, identity, type: EVENT_TYPES.indexOf(type) },
+    ...{ createdNs: BigInt(seconds(at)) * 1000n, replayed: false, hasSandboxStatus: true },
+  });
+  const shows = (at: number, identity: ContainerIdentity, oldState: PlegState, newState: PlegState) => ({
+    ...{ seq: at * 10, from: seconds(at - 1.1), to: seconds(at), identity, oldState, newState },
+  });
+  const judged = (
+    at: number,
+    kind: string,
+    eventType: string,
+    cause: string,
+    from: number,
+  ): StoredFinding => ({
+    ...{ seq: 1_000, at: seconds(at), findingId: eventType, kind, eventType, cause, id: sandbox.id },
+    ...{ from: seconds(from), to: seconds(14), resolved: null, announcedToOther: null, proof: {} },
+  });
+  const relists = Array.from({ length: 59 }, (_, i): StoredRelist => {
+    const call = { start: seconds(i + 0.9), end: seconds(i + 1), whole: true };
+    return { sandboxes: call, containers: call, failed: false, eventsTo: seconds(i + 1) };
+  });
+  const end = seconds(60);
+  const { differences, confirmed } = await auditEpoch({
+    ...epochWith(),
+    end,
+    runtimes: [{ seq: 1, profile: profileOf({ name: 'iSulad', version: '2.1.6' }) }],
+    sessions: [{ opened: seconds(0), closed: null, firstLiveNs: 1n }],
+    events: streamOf(
+      sends(1, 4.2, sandbox, 'CREATED'),
+      sends(2, 4.4, container, 'CREATED'),
+      sends(3, 4.6, container, 'DELETED'),
+    ),
+    changes: streamOf(
+      shows(5, sandbox, 'non-existent', 'exited'),
+      shows(14, sandbox, 'exited', 'non-existent'),
+    ),
+    findings: streamOf(
+      judged(44, 'missed', 'DELETED', 'unannounced_by_list', 12.9),
+      judged(44, 'unobservable', 'STOPPED', 'end_not_shown', 3.9),
+    ),
+    minutes: streamOf({ seq: 2_000, from: seconds(0), to: end, clock: 0, relists, complete: true }),
+    lastMinute: 2_000,
+  });
+  expect(differences).toEqual([]);
+  expect(confirmed).toBe(2);
+});
+
+const seconds = (s: number) => mono(Math.round(s * 1e6));
 
 const SANDBOX: ContainerIdentity = {
   id: 'a'.repeat(64),
@@ -42,8 +100,8 @@ function changeOf(seq: number): StoredChange {
   };
 }
 
-/** Ten seconds without a subscription, and one minute without a relist. */
-function epochWith(change: StoredChange): StoredEpoch {
+/** Ten seconds without a subscription, and one minute without a relist, in which these were found. */
+function epochWith(...changes: StoredChange[]): StoredEpoch {
   const end = mono(10_000_000);
   return {
     start: mono(0),
@@ -57,7 +115,7 @@ function epochWith(change: StoredChange): StoredEpoch {
     kubeletGaps: [],
     initial: [],
     events: streamOf(),
-    changes: streamOf(change),
+    changes: streamOf(...changes),
     findings: streamOf(),
     minutes: streamOf({ seq: LAST_MINUTE, from: mono(0), to: end, clock: 0, relists: [], complete: true }),
   };
