@@ -90,7 +90,7 @@ test('a container that was the present one and no longer is, is superseded if it
 });
 
 test('a stop is published by a status that names its container no more, though it had named it as the present one', () => {
-  // As kubelets write it that do not find the container after their restart.
+  // From kubelet 1.28.15 after its restart: the runtime has the container, and the next status is of its end.
   const lost = pod({
     state: { waiting: { reason: 'ContainerCreating' } },
     lastState: { terminated: { reason: 'ContainerStatusUnknown', exitCode: 137 } },
