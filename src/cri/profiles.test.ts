@@ -206,6 +206,24 @@ test.each([
   expect(verificationOf({ name, version })).toBe(says);
 });
 
+test.each(['1.7.24', 'v1.7.24', '1.7.24~ds1', '1.7.24+unknown'])(
+  'containerd %s is the release that the tests run',
+  (version) => {
+    expect(verificationOf({ name: 'containerd', version })).toBe(
+      `A real containerd ${version} runs in \`make test\`.`,
+    );
+  },
+);
+
+test.each(['1.7.24-gke.1', '1.7.24-k3s1', '1.7.24-rc.0', '1.7.24+k3s1', '1.7.24~rc1', '1.7', '1.7.24.1'])(
+  'no test ran containerd %s, which a distribution may have changed, or which is no release',
+  (version) => {
+    expect(verificationOf({ name: 'containerd', version })).toBe(
+      `No test ran containerd ${version}: of the versions with the same rules, a real 1.7.24 runs in \`make test\`.`,
+    );
+  },
+);
+
 test('every real runtime that was run has a profile', () => {
   for (const run of RUNTIME_RUNS) expect(profileOf(run).runs).toContain(run);
 });
