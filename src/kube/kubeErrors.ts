@@ -34,6 +34,10 @@ export class KubeStatusError extends Error {
 export const retryAfterMs = (error: unknown): number =>
   error instanceof KubeStatusError ? (error.retryAfterMs ?? 0) : 0;
 
+/** Whether an error is about this one object: it is gone or was changed, or what was to be written is refused. */
+export const isOfObject = (error: unknown): error is KubeStatusError =>
+  error instanceof KubeStatusError && error.code >= 400 && error.code < 500 && error.code !== 429;
+
 export function unreachable(server: URL, error: unknown): PlegwatchError {
   const untrusted = /certificate|CERT_|self.signed/i.test(`${codeOf(error)} ${messageOf(error)}`);
   return untrusted

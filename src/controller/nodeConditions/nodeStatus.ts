@@ -3,7 +3,7 @@
  * applies is removed. Entries of others are never touched: what another manager set to another value is a conflict.
  */
 import type { FieldManager, KubeClient } from '../../kube/client.ts';
-import { KubeStatusError } from '../../kube/kubeErrors.ts';
+import { isOfObject } from '../../kube/kubeErrors.ts';
 import { type KubeObject, NODES } from '../../kube/object.ts';
 import type { PublishedCondition } from '../../kube/projection.ts';
 import { rightsOn } from '../../kube/rights.ts';
@@ -46,10 +46,7 @@ export async function withdrawConditions(
     await kube.applyStatus(NODES, node, signal, CONDITIONS_MANAGER);
     return true;
   } catch (error) {
-    if (error instanceof KubeStatusError && isOfNode(error)) return false;
+    if (isOfObject(error)) return false;
     throw error;
   }
 }
-
-/** Whether an error is about this one Node: it is gone, or what was to be written is refused. */
-export const isOfNode = ({ code }: KubeStatusError): boolean => code >= 400 && code < 500 && code !== 429;

@@ -12,7 +12,7 @@
  */
 import { and, eq } from 'drizzle-orm';
 import type { KubeClient } from '../../kube/client.ts';
-import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
+import { isOfObject, retryAfterMs } from '../../kube/kubeErrors.ts';
 import { type KubeNode, nodeOf, type PublishedCondition } from '../../kube/projection.ts';
 import type { BackoffOptions } from '../../platform/backoff.ts';
 import { readClocks } from '../../platform/clock.ts';
@@ -28,7 +28,7 @@ import { node, reportCondition } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
 import type { NodeWatch } from '../nodes/nodeWatch.ts';
 import { timestamp } from '../reports/text.ts';
-import { applyConditions, isOfNode, type NodeIdentity, withdrawConditions } from './nodeStatus.ts';
+import { applyConditions, type NodeIdentity, withdrawConditions } from './nodeStatus.ts';
 import {
   conditionsAfter,
   type ReportedCondition,
@@ -224,7 +224,7 @@ export class Publisher {
       log.info({ node: name, problems }, 'conditions of a Node published');
       return 'written';
     } catch (error) {
-      if (!(error instanceof KubeStatusError) || !isOfNode(error)) throw error;
+      if (!isOfObject(error)) throw error;
       if (error.code === 404) return this.#gone(name);
       log.warn({ node: name, ...errorFields(error) }, 'conditions of a Node not published');
       // What stays there would no longer be kept up to date.

@@ -4,11 +4,10 @@
  */
 import * as v from 'valibot';
 import { type KubeClient, pagesOf } from '../../kube/client.ts';
-import { KubeStatusError } from '../../kube/kubeErrors.ts';
 import { type KubeObject, PLEG_REPORTS } from '../../kube/object.ts';
-import { sleep } from '../../platform/sleep.ts';
 import { REPORT_API, type ReportCondition } from './status.ts';
 import { timestamp } from './text.ts';
+import { Withdrawal } from './withdrawal.ts';
 
 /** Of every condition that says so. */
 export const CONTROLLER_FAILS = {
@@ -17,7 +16,6 @@ export const CONTROLLER_FAILS = {
 } as const;
 /** As many as a leader writes. */
 const INTERVAL_MS = 50;
-const CONFLICT = 409;
 
 const ConditionsSchema = v.array(
   v.looseObject({ type: v.string(), status: v.string(), reason: v.string(), lastTransitionTime: v.string() }),
@@ -29,16 +27,15 @@ const StatusSchema = v.looseObject({ conditions: ConditionsSchema });
 export const saysUnknown = ({ status }: KubeObject): boolean =>
   v.is(StatusSchema, status) && status.conditions.some(({ reason }) => reason === CONTROLLER_FAILS.reason);
 
-/** Says in every report that the present is unknown. Returns in how many. A report that changes meanwhile is left to whoever changed it. */
+/** Says in every report that the present is unknown. Returns in how many. When all were tried, throws if one was refused. */
 export async function writeUnknown(
   kube: Pick<KubeClient, 'list' | 'applyStatus'>,
   now: () => Date,
   signal: AbortSignal,
 ): Promise<number> {
-  let written = 0;
+  const writes = new Withdrawal(INTERVAL_MS, signal);
   for await (const { items } of pagesOf(kube, PLEG_REPORTS, { signal })) {
     for (const { metadata, status } of items.filter((report) => !saysUnknown(report))) {
-      signal.throwIfAborted();
       const { name, resourceVersion } = metadata;
       // A report without a status says nothing yet.
       if (!v.is(StatusSchema, status)) continue;
@@ -47,16 +44,10 @@ export async function writeUnknown(
         metadata: { name, resourceVersion },
         status: unknownStatus(status, now()),
       };
-      try {
-        await kube.applyStatus(PLEG_REPORTS, report, signal);
-        written += 1;
-      } catch (error) {
-        if (!(error instanceof KubeStatusError) || error.code !== CONFLICT) throw error;
-      }
-      await sleep(INTERVAL_MS, signal);
+      await writes.write((aborted) => kube.applyStatus(PLEG_REPORTS, report, aborted));
     }
   }
-  return written;
+  return writes.end();
 }
 
 function unknownStatus({ listHang, ...status }: v.InferOutput<typeof StatusSchema>, now: Date): object {
