@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { RUNTIME_RUNS } from '../../src/cri/runtimeRuns.ts';
 import { chartFor, matrix, situations } from './pages.ts';
 import { type PairRun, readResults } from './results.ts';
 
@@ -20,6 +21,28 @@ test('a pair that was not run says so, one that failed too, and one that nobody 
   const text = matrix([runOf('1.36', '2.2'), runOf('1.37', '2.3', false)], row);
   expect(text).toContain('|1.36.2||not run|2026-11-25|not run|not run|');
   expect(text).toContain('|1.37.2||||**failed** 2026-11-25|not run|');
+});
+
+test('a pair that was run with other versions than the table names says with which', () => {
+  const older = runOf('1.36', '2.4');
+  const later = runOf('1.37', '2.4');
+  const runs = [older, { ...later, versions: { ...later.versions, containerd: ['2.4.10'] } }];
+  const text = matrix(runs, row);
+  expect(text).toContain('|1.36.2||not run|not run|not run|2026-11-25|');
+  expect(text).toContain('|1.37.2||||not run|2026-11-25 (1.37.2 with 2.4.10)|');
+});
+
+test('a runtime that `make versions` is said to run passed there in that version', () => {
+  const passed = readResults().flatMap((run) => (run.passed ? run.versions.containerd : []));
+  const said = RUNTIME_RUNS.filter(({ ranIn }) => ranIn === '`make versions`');
+  expect(said.length).toBeGreaterThan(0);
+  for (const { version } of said) expect(passed).toContain(version);
+});
+
+test('every containerd that passed in `make versions` is among the runtimes that were run', () => {
+  const passed = readResults().flatMap((run) => (run.passed ? run.versions.containerd : []));
+  const known = RUNTIME_RUNS.map(({ version }) => version);
+  for (const version of new Set(passed)) expect(known).toContain(version);
 });
 
 test('what plegwatch said is listed with the pairs that passed, and with no other', () => {

@@ -30,7 +30,7 @@ export function matrix(runs: readonly PairRun[], row: Row): string {
       wholeVersion(tried, 'kubelet', kubelet),
       ...CONTAINERDS.map((containerd) => {
         const run = tried.find((one) => one.kubelet === kubelet && one.containerd === containerd);
-        if (run !== undefined) return run.passed ? run.date : `**failed** ${run.date}`;
+        if (run !== undefined) return `${resultOf(run)}${otherVersions(tried, run)}`;
         return (supported as readonly string[]).includes(containerd) ? 'not run' : '';
       }),
     ),
@@ -38,8 +38,8 @@ export function matrix(runs: readonly PairRun[], row: Row): string {
   const upgrades = runs
     .filter(({ scenario }) => scenario === 'upgrade')
     .map(
-      ({ kubelet, containerd, date, passed }) =>
-        `\nUnder a running agent, kubelet ${kubelet} and containerd ${containerd}: ${passed ? date : `**failed** ${date}`}.\n`,
+      (run) =>
+        `\nUnder a running agent, kubelet ${run.kubelet} and containerd ${run.containerd}: ${resultOf(run)}.\n`,
     );
   return head + row(...['', ...CONTAINERDS].map(() => '---')) + rows.join('') + upgrades.join('');
 }
@@ -56,7 +56,8 @@ export function situations(runs: readonly PairRun[], row: Row): string {
     return [...bySaid].map(([said, shown]) => row(name, said, withPairs(shown)));
   });
   const dates = passed.map(({ date }) => date).sort();
-  return `Runs of ${dates.at(0)} to ${dates.at(-1)}.\n\n${row('situation', 'what plegwatch said', 'kubelet with containerd')}${row('---', '---', '---')}${rows.join('')}`;
+  const period = [...new Set([dates.at(0), dates.at(-1)])].join(' to ');
+  return `Runs of ${period}.\n\n${row('situation', 'what plegwatch said', 'kubelet with containerd')}${row('---', '---', '---')}${rows.join('')}`;
 }
 
 /** The chart, for Kubernetes from the lowest version that was run, unless its own templates need a later one. */
@@ -71,6 +72,16 @@ export function chartFor(chart: string, runs: readonly PairRun[], leastOfTemplat
 }
 
 const pairs = (runs: readonly PairRun[]): PairRun[] => runs.filter(({ scenario }) => scenario === 'pair');
+
+const resultOf = ({ passed, date }: PairRun): string => (passed ? date : `**failed** ${date}`);
+
+/** The versions of a run, if they are not those that the table names. */
+function otherVersions(runs: readonly PairRun[], { kubelet, containerd, versions }: PairRun): string {
+  const isNamed =
+    versions.kubelet[0] === wholeVersion(runs, 'kubelet', kubelet) &&
+    versions.containerd[0] === wholeVersion(runs, 'containerd', containerd);
+  return isNamed ? '' : ` (${versions.kubelet[0]} with ${versions.containerd[0]})`;
+}
 
 /** As it was run, or the minor version alone. */
 function wholeVersion(runs: readonly PairRun[], of: 'kubelet' | 'containerd', minor: string): string {
