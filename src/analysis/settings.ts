@@ -21,7 +21,7 @@ import {
 } from '../platform/settings.ts';
 import { DATABASE_SETTINGS } from '../store/settings.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './export/views.ts';
-import { MIN_SEARCH } from './find/limits.ts';
+import { SEARCH_NEEDS, searchText } from './find/limits.ts';
 import { ROW_OUTPUTS } from './rowsText.ts';
 
 const HTML = optional(
@@ -37,8 +37,8 @@ const FROM = 'start of the period: 2026-11-22T03:12:00Z, 03:12 (UTC), -90m or -2
 const TO = withDefault('time', 'now', 'end of the period, in the same forms', moment);
 
 const searched = (raw: string): string => {
-  const text = raw.trim();
-  if (text.length < MIN_SEARCH) throw new BadValue(`must have at least ${MIN_SEARCH} characters`);
+  const text = searchText(raw);
+  if (text === null) throw new BadValue(`must have ${SEARCH_NEEDS}`);
   return text;
 };
 

@@ -1,7 +1,7 @@
 /*
  * The parameters of a request. Each is given once; one that the path does not have is refused, so that a typo is not ignored.
  */
-import { MIN_SEARCH } from '../analysis/find/limits.ts';
+import { SEARCH_NEEDS, searchText } from '../analysis/find/limits.ts';
 import { badParameter, RequestError } from './requestError.ts';
 
 /** Longer than any name in Kubernetes. */
@@ -48,9 +48,9 @@ export function idIn(parameters: Parameters, name: string): string {
 }
 
 export function searchIn(parameters: Parameters, name: string): string {
-  const value = requiredName(parameters, name).trim();
-  if (value.length < MIN_SEARCH) throw badParameter(name, `at least ${MIN_SEARCH} characters`);
-  return value;
+  const text = searchText(requiredName(parameters, name));
+  if (text === null) throw badParameter(name, SEARCH_NEEDS);
+  return text;
 }
 
 export interface Period {

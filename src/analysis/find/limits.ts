@@ -2,8 +2,17 @@
  * What can be searched for, how much is found, and what is said where nothing is: alike in the terminal and on the page.
  */
 
-/** A text that every row matches is no search. */
-export const MIN_SEARCH = 2;
+const MIN_SEARCH = 2;
+export const SEARCH_NEEDS = `at least ${MIN_SEARCH} characters, and a name after a slash`;
 export const MAX_HITS = 50;
 export const NOTHING_FOUND =
   'No node, and no pod, container or finding that is kept. The beginning of a name is searched for in the last two days only: write all of it.';
+
+/**
+ * The text to search for: that of a container's id is without `containerd://`, with which kubectl prints it. Null if it lacks what a search needs: every row
+ * would match it.
+ */
+export function searchText(raw: string): string | null {
+  const text = raw.trim().replace(/^[a-z][a-z0-9-]*:\/\//, '');
+  return text.length < MIN_SEARCH || text.split('/')[1] === '' ? null : text;
+}

@@ -19,7 +19,8 @@ interface Props extends ViewProps<FleetPlace> {
 export function SearchField({ place, go, clusters }: Props) {
   const text = place.search.trim();
   const settled = useSettled(text, PAUSE_MS);
-  const asked = Math.min(text.length, settled.length) < MIN_LENGTH ? null : settled;
+  const isBegun = Math.min(text.length, settled.length) < MIN_LENGTH || settled.endsWith('/');
+  const asked = isBegun ? null : settled;
   const { answer } = usePolled<SearchAnswer>(asked === null ? null : apiPath('search', { q: asked }), null);
   const hits = asked === null ? undefined : answer?.hits.filter(({ found }) => found !== 'node');
   return (
