@@ -58,6 +58,8 @@ export interface Election {
 export const startElection = (options: ElectionOptions): Election => new Candidate(options);
 
 const CONFLICT = 409;
+/** A candidate that is fit takes a released Lease at its next look, and one that is missing at the second. */
+const TAKEN_WITHIN_LOOKS = 2;
 const NEVER = { mono: mono(0), wall: wall(0) };
 
 class Candidate implements Election {
@@ -72,6 +74,8 @@ class Candidate implements Election {
   #holdsUntil = NEVER;
   #expiry: NodeJS.Timeout | undefined;
   #leading: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
+  /** How many looks in a row have shown that nobody leads. */
+  #vacantLooks = 0;
   /** What is done while nobody leads. */
   #vacancy: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
 
@@ -129,7 +133,9 @@ class Candidate implements Election {
     const object = await kube.get(resource, place.name, signal);
     const lease = object === undefined ? null : parseLease(object);
     const mayTake = lease === null || this.#observation.mayTake(lease, this.#identity, this.#clocks().mono);
-    this.#setVacant(mayTake && !isFit() && this.#leading === null);
+    const isVacant = mayTake && !isFit() && this.#leading === null;
+    this.#vacantLooks = isVacant ? this.#vacantLooks + 1 : 0;
+    this.#setVacant(this.#vacantLooks > TAKEN_WITHIN_LOOKS);
     if (!mayTake && this.#leading !== null) await this.#endLeading();
     if (!mayTake || !isFit()) return this.#times.retryMs;
     try {
