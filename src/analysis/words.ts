@@ -26,6 +26,9 @@ export function duration(ms: number): string {
     .join(' ');
 }
 
+/** A time of UTC without what is shorter than a second. */
+export const toSecond = (at: string): string => `${at.slice(0, 19)}Z`;
+
 /** Whether the kubelet gave up its event stream and leaves pods wrong. */
 export const leavesPodsWrong = (mode: ReportedMode): boolean =>
   fallbackConsequence(mode) === 'wrong_until_restart';
@@ -49,6 +52,3 @@ export const NOT_OBSERVED: Readonly<Record<string, string>> = {
   seq: 'records did not arrive',
   findings: 'no verdict possible',
 };
-
-/** A time of UTC without what is shorter than a second. */
-export const toSecond = (at: string): string => `${at.slice(0, 19)}Z`;

@@ -4,8 +4,7 @@
 import type { FindingRow } from './finding.ts';
 
 /** In a pod a command is run by the plugin of kubectl: whoever copies one that is printed is elsewhere. */
-export const PLEGWATCH =
-  process.env['KUBERNETES_SERVICE_HOST'] === undefined ? 'plegwatch' : 'kubectl plegwatch';
+const PLEGWATCH = process.env['KUBERNETES_SERVICE_HOST'] === undefined ? 'plegwatch' : 'kubectl plegwatch';
 
 const UNITS: Readonly<Record<string, string>> = {
   containerd: 'containerd',
@@ -26,6 +25,12 @@ export function auditCommand({ cluster, node, detected_at }: FindingRow): string
   return `${PLEGWATCH} audit --cluster ${quoted(cluster)} --node ${quoted(node)} --from ${from} --to ${to}`;
 }
 
+export function timelineCommand(cluster: string, node: string, period: string): string {
+  return `${PLEGWATCH} timeline ${quoted(node)} --cluster ${quoted(cluster)}${period}`;
+}
+
+export const issueCommand = (id: string): string => `${PLEGWATCH} finding ${id} -o markdown`;
+
 export const evidenceQuery = ({ finding_id }: FindingRow): string =>
   `SELECT * FROM plegwatch.finding_evidence WHERE finding_id = '${finding_id}' ORDER BY line, at;`;
 
@@ -42,5 +47,5 @@ export function logCommand(finding: FindingRow): string | undefined {
 const around = (at: string, ms: number): string => new Date(Date.parse(at) + ms).toISOString();
 
 /** A word of a shell. */
-export const quoted = (text: string): string =>
+const quoted = (text: string): string =>
   /^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
