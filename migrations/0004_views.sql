@@ -125,7 +125,7 @@ SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nu
        f.lateness_us / 1000.0::float8 AS lateness_ms, f.delivery_us / 1000.0::float8 AS delivery_ms,
        u.lag_min_ms, u.lag_max_ms, u.lag_anomalous, coalesce(k.mode, 'Unknown') AS mode,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
-       nullif(x.kubelet_version, '') AS kubelet_version, f.proof,
+       nullif(coalesce(k.version, x.kubelet_version), '') AS kubelet_version, f.proof,
        x.epoch, f.seq, u.lag_reason, f.container_name = '' AS is_sandbox, f.node_id, f.cluster_id,
        w.knew AS kubelet_knew, w.why AS kubelet_why, w.at_least_ms AS kubelet_at_least_ms, w.at_most_ms AS kubelet_at_most_ms,
        store.not_negative(u.lag_min_ms - w.at_most_ms) AS publishing_min_ms, store.not_negative(u.lag_max_ms - w.at_least_ms) AS publishing_max_ms
@@ -160,19 +160,22 @@ CROSS JOIN LATERAL (
 ) w
 -- The kubelet's mode at that time, if an agent observed it: the one it last changed to, else the one it first changed from, else the
 -- present one. Between the two scrapes around a change it is unknown, except that a kubelet that was restarted has its mode since it started.
+-- Likewise its version, which is empty where it is not known: a kubelet that replaced another one before an event was judged did not run when it came.
 LEFT JOIN LATERAL (
-  SELECT CASE WHEN after.not_before <= moment.at THEN after.meanwhile ELSE coalesce(before.to_mode, after.from_mode, s.mode) END AS mode
+  SELECT CASE WHEN after.not_before <= moment.at THEN after.meanwhile ELSE coalesce(before.to_mode, after.from_mode, s.mode) END AS mode,
+         CASE WHEN after.not_before > moment.at OR after.not_before IS NULL OR before.version = after.version THEN before.version
+              WHEN after.meanwhile = after.to_mode THEN after.version ELSE '' END AS version
   FROM (SELECT coalesce(f.occurred_at, f.window_to, f.detected_at) AS at) moment
   LEFT JOIN LATERAL (
-    SELECT m.to_mode FROM store.mode_change m
+    SELECT m.to_mode, v.kubelet_version AS version FROM store.mode_change m LEFT JOIN store.context v ON v.context_id = m.context_id
     WHERE m.node_id = f.node_id AND m.at <= moment.at
     ORDER BY m.at DESC, m.seq DESC LIMIT 1
   ) before ON true
   LEFT JOIN LATERAL (
-    SELECT m.from_mode, m.not_before,
+    SELECT m.from_mode, m.to_mode, m.not_before, v.kubelet_version AS version,
            CASE WHEN m.from_mode = m.to_mode OR m.proof ->> 'kubelet_restarted' IN ('start_time', 'machine')
                      AND jsonb_typeof(m.proof #> '{after,process_start}') = 'number' THEN m.to_mode ELSE 'Unknown' END AS meanwhile
-    FROM store.mode_change m
+    FROM store.mode_change m LEFT JOIN store.context v ON v.context_id = m.context_id
     WHERE m.node_id = f.node_id AND m.at > moment.at
     ORDER BY m.at, m.seq LIMIT 1
   ) after ON true
@@ -730,7 +733,9 @@ CROSS JOIN LATERAL (
 ) w
 CROSS JOIN LATERAL (
   SELECT 10 AS line, f.detected_at AS at, NULL::timestamptz AS until,
-         concat('found: ', f.kind, ' ', w.subject, ' (' || nullif(f.cause, '') || ')') AS fact,
+         concat('found: ', CASE WHEN f.kind = 'missed' AND EXISTS (
+                  SELECT FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved')
+                THEN 'overdue' ELSE f.kind END, ' ', w.subject, ' (' || nullif(f.cause, '') || ')') AS fact,
          format('findings %s, epoch %s seq %s', f.finding_id, x.epoch, f.seq) AS record
   UNION ALL
   SELECT 20, f.window_from, l.to_at,
@@ -849,7 +854,9 @@ CROSS JOIN LATERAL (
   UNION ALL
   SELECT 90, NULL, NULL,
          format('runtime %s %s, kubelet %s, agent %s; overdue after %s ms, missed after %s ms, late after %s ms, relists every %s ms',
-                x.runtime_name, x.runtime_version, coalesce(nullif(x.kubelet_version, ''), 'unknown'), x.agent_version,
+                x.runtime_name, x.runtime_version,
+                coalesce((SELECT d.kubelet_version FROM store.finding_detail d WHERE d.node_id = f.node_id AND d.finding_id = f.finding_id), 'unknown'),
+                x.agent_version,
                 x.overdue_after_us / 1000, x.missed_after_us / 1000, x.late_after_us / 1000, x.relist_period_us / 1000),
          format('epochs %s', x.epoch)
   UNION ALL

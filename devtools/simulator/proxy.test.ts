@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:http2';
+import { connect as connectSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -151,6 +154,39 @@ describe('calls', () => {
     await proxy.listen();
     await passes(() => version(client));
   });
+});
+
+/** The status of Version, called by a client with this `:authority` over its only connection. */
+async function statusesFor(authority: string, calls: number): Promise<unknown[]> {
+  const session = connect('http://localhost', {
+    createConnection: () => connectSocket(join(folder, 'proxy.sock')),
+  });
+  endings.push(() => session.destroy());
+  const answers: unknown[] = [];
+  for (let n = 0; n < calls; n += 1) {
+    const call = session.request({
+      ':method': 'POST',
+      ':path': CRI_METHODS.version.path,
+      ':authority': authority,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
+    call.end(Buffer.alloc(5));
+    call.resume();
+    const [trailers] = await once(call, 'trailers');
+    answers.push(trailers['grpc-status']);
+  }
+  return answers;
+}
+
+test.each([
+  ['/run/containerd/containerd.sock', 'as kubelets up to 1.28 send it, Huffman-coded'],
+  ['/~~~~/~', 'which is sent as it is, because its code is longer'],
+  ['localhost', 'as later kubelets send it'],
+  ['%2Frun%2Fcontainerd%2Fcontainerd.sock', 'as kubelets 1.29 and 1.30 send it'],
+])('clients with the :authority %s, %s, are served', async (authority) => {
+  await proxied();
+  expect(await statusesFor(authority, 3)).toEqual(['0', '0', '0']);
 });
 
 describe('metadata, deadlines and cancellation', () => {

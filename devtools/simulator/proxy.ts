@@ -5,6 +5,8 @@
  *
  *   client connection ──► its own connection to the runtime, opened at the first call and again after it broke
  *
+ * An `:authority` that Node.js refuses is changed (authority.ts), so that every kubelet's client is served; no runtime reads it.
+ *
  * While the runtime is down, calls end with UNAVAILABLE. The proxy always reads the runtime's events, however slow the
  * client is, queues them for the client, and cuts off a client whose queue grows too large.
  */
@@ -14,17 +16,23 @@ import {
   connect,
   constants,
   createServer,
-  type Http2Server,
   type Http2Session,
   type IncomingHttpHeaders,
   type OutgoingHttpHeaders,
   type ServerHttp2Stream,
 } from 'node:http2';
-import { connect as connectSocket, type Socket } from 'node:net';
+import {
+  connect as connectSocket,
+  createServer as createSocketServer,
+  type Server,
+  type Socket,
+} from 'node:net';
+import { Duplex } from 'node:stream';
 import { status } from '@grpc/grpc-js';
 import { ContainerEventResponse } from '../../src/cri/runtime.ts';
 import { monoNow } from '../../src/platform/clock.ts';
 import type { Mono } from '../../src/protocol/units.ts';
+import { DottedAuthority } from './authority.ts';
 import { EVENTS_PATH, MAX_MESSAGE_BYTES } from './criClient.ts';
 import { FrameSplitter } from './grpcFrames.ts';
 import { clearSocketPath } from './socketPath.ts';
@@ -81,7 +89,7 @@ export class CriProxy {
   /** Methods whose calls wait, by name without the service, and the callbacks that resume the waiting calls. */
   #held: ReadonlySet<string> = new Set();
   #waiting: (() => void)[] = [];
-  #server: Http2Server | null = null;
+  #server: Server | null = null;
   #opened = 0;
 
   /** Use {@link startCriProxy}. */
@@ -122,12 +130,14 @@ export class CriProxy {
   async listen(): Promise<void> {
     if (this.#server !== null) return;
     await clearSocketPath(this.socket);
-    const server = createServer(SESSION_OPTIONS);
-    server.on('connection', (socket: Socket) => {
+    const http2 = createServer(SESSION_OPTIONS);
+    http2.on('session', (session) => this.#accept(session));
+    const server = createSocketServer((socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
+      const readable = socket.pipe(new DottedAuthority());
+      http2.emit('connection', Duplex.from({ readable, writable: socket }));
     });
-    server.on('session', (session) => this.#accept(session));
     const listening = Promise.withResolvers<void>();
     server.once('error', listening.reject);
     server.listen(this.socket, listening.resolve);

@@ -58,14 +58,23 @@ export interface Period {
   readonly to: Date;
 }
 
-/** From `from` until `to`; without them the last `defaultMs` until now. */
-export function periodIn(parameters: Parameters, defaultMs: number, maxDays: number): Period {
-  const to = timeIn(parameters, 'to') ?? new Date();
-  const from = timeIn(parameters, 'from') ?? new Date(to.getTime() - defaultMs);
+/** From `from` until `to`; without them the last `last` seconds, else the last `defaultMs`, until now. */
+export function periodIn(parameters: Parameters, defaultMs: number, maxDays: number, now: Date): Period {
+  const lengthMs = lengthIn(parameters) ?? defaultMs;
+  const to = timeIn(parameters, 'to') ?? now;
+  const from = timeIn(parameters, 'from') ?? new Date(to.getTime() - lengthMs);
   if (from >= to) throw badParameter('from', 'before to');
   if (to.getTime() - from.getTime() > maxDays * DAY_MS)
     throw badParameter('from', `at most ${maxDays} days before to`);
   return { from, to };
+}
+
+function lengthIn(parameters: Parameters): number | undefined {
+  const { last, from, to } = parameters;
+  if (last === undefined) return undefined;
+  if (!/^[1-9]\d{0,8}$/.test(last)) throw badParameter('last', 'a number of seconds');
+  if (from !== undefined || to !== undefined) throw badParameter('last', 'given without from and to');
+  return Number(last) * 1000;
 }
 
 function timeIn(parameters: Parameters, name: string): Date | undefined {

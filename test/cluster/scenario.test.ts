@@ -293,7 +293,7 @@ needs(
     for (const node of nodes) expect(existsSync(node.path('/var/lib/plegwatch'))).toBe(true);
     expect(await rows()).toBeGreaterThanOrEqual(before);
 
-    await bed.cluster.shell(commandOf(documentedCommands('docs/how-to/install.md'), 'helm install'));
+    await bed.cluster.shell(commandOf(documentedCommands('docs/how-to/install.md'), 'helm upgrade'));
     await bed.underChurn(watched);
     await bed.nothingIsLost();
     expect(await rows()).toBeGreaterThan(before);

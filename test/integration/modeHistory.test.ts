@@ -190,6 +190,37 @@ needs('postgres')('a mode in SQL', () => {
     ]);
   });
 
+  test('a finding has the version of the kubelet that ran when its event was due, not of one that replaced it before the verdict', async () => {
+    const [one, records] = observing(20);
+    const restart = (seconds: number, proof: Record<string, unknown>) =>
+      change(seconds, 'Evented', 'EventedHint', 'KubeletRestarted', {
+        notBefore: (seconds - 8) * SECOND,
+        proof: { v: 1, ...proof },
+      });
+    const started = { kubelet_restarted: 'start_time', after: { process_start: 1.75e9 } };
+    // Of this one only a counter tells when it started.
+    const unseen = { kubelet_restarted: 'counter_fell', after: { process_start: null } };
+    const runs: readonly [string, EvidenceRecord[]][] = [
+      ['v1.33.1', records],
+      ['v1.36.2', [restart(100, started), ...[91, 93].map(missedAt)]],
+      ['v1.37.0', [restart(140, unseen), ...[131, 133, 141].map(missedAt)]],
+    ];
+    let first = 1;
+    for (const [no, [kubelet, of]] of runs.entries()) {
+      const batch = one.batch(first, of);
+      const context = { ...batch.context, no: no + 1, kubelet };
+      await commitAll(databaseUrl, [{ ...batch, context }]);
+      first += of.length;
+    }
+    const versions = 'SELECT kubelet_version AS version FROM plegwatch.findings ORDER BY window_to';
+    const expected = ['v1.33.1', 'v1.36.2', 'v1.36.2', null, 'v1.37.0'];
+    expect((await query(databaseUrl, versions)).map(({ version }) => version)).toEqual(expected);
+    const facts = `SELECT substring(fact FROM 'kubelet (\\S+),') AS version FROM plegwatch.finding_evidence WHERE line = 90 ORDER BY container_id`;
+    expect((await query(databaseUrl, facts)).map(({ version }) => version)).toEqual(
+      expected.map((version) => version ?? 'unknown'),
+    );
+  });
+
   test('what an earlier agent reported says nothing of the present', async () => {
     const [one, records] = observing(20);
     await commit(one, records);

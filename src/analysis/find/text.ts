@@ -2,9 +2,9 @@
  * What was found, for a terminal: each thing with where it is, its findings, and the commands that say more.
  */
 import type { StyledText } from '../../platform/printable.ts';
-import { issueCommand, timelineCommand } from '../finding/checks.ts';
+import { PLEGWATCH } from '../finding/checks.ts';
 import { containerNameOf, titleOf } from '../finding/sentences.ts';
-import { toSecond } from '../words.ts';
+import { quoted, toSecond } from '../words.ts';
 import type { Found, FoundFinding } from './search.ts';
 
 type Line = readonly StyledText[];
@@ -56,7 +56,7 @@ function linesOfFinding(finding: FoundFinding): Line[] {
       { text: title, style },
       { text: ` ${containerNameOf(finding)} ${toSecond(finding.at)}` },
     ],
-    [{ text: `    ${issueCommand(finding.finding_id)}` }],
+    [{ text: `    ${PLEGWATCH} finding ${finding.finding_id} -o markdown` }],
   ];
 }
 
@@ -67,8 +67,9 @@ function nothingOf({ found, at }: Found): string {
 
 /** Around the missed event, if there is one. */
 function timelineOf({ cluster, node, findings, at: last }: Found): string {
+  const command = `${PLEGWATCH} timeline ${quoted(node)} --cluster ${quoted(cluster)}`;
   const at = Date.parse(findings[0]?.at ?? last ?? '');
-  if (Number.isNaN(at)) return timelineCommand(cluster, node, '');
+  if (Number.isNaN(at)) return command;
   const [from, to] = [at - BEFORE_MS, at + AFTER_MS].map((ms) => toSecond(new Date(ms).toISOString()));
-  return timelineCommand(cluster, node, ` --from ${from} --to ${to}`);
+  return `${command} --from ${from} --to ${to}`;
 }

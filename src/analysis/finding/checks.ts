@@ -1,10 +1,12 @@
 /*
  * The commands with which somebody else checks a finding: the audit, the rows behind it, and the log of the program that it is about.
  */
+import { quoted } from '../words.ts';
 import type { FindingRow } from './finding.ts';
 
 /** In a pod a command is run by the plugin of kubectl: whoever copies one that is printed is elsewhere. */
-const PLEGWATCH = process.env['KUBERNETES_SERVICE_HOST'] === undefined ? 'plegwatch' : 'kubectl plegwatch';
+export const PLEGWATCH =
+  process.env['KUBERNETES_SERVICE_HOST'] === undefined ? 'plegwatch' : 'kubectl plegwatch';
 
 const UNITS: Readonly<Record<string, string>> = {
   containerd: 'containerd',
@@ -25,12 +27,6 @@ export function auditCommand({ cluster, node, detected_at }: FindingRow): string
   return `${PLEGWATCH} audit --cluster ${quoted(cluster)} --node ${quoted(node)} --from ${from} --to ${to}`;
 }
 
-export function timelineCommand(cluster: string, node: string, period: string): string {
-  return `${PLEGWATCH} timeline ${quoted(node)} --cluster ${quoted(cluster)}${period}`;
-}
-
-export const issueCommand = (id: string): string => `${PLEGWATCH} finding ${id} -o markdown`;
-
 export const evidenceQuery = ({ finding_id }: FindingRow): string =>
   `SELECT * FROM plegwatch.finding_evidence WHERE finding_id = '${finding_id}' ORDER BY line, at;`;
 
@@ -45,7 +41,3 @@ export function logCommand(finding: FindingRow): string | undefined {
 }
 
 const around = (at: string, ms: number): string => new Date(Date.parse(at) + ms).toISOString();
-
-/** A word of a shell. */
-const quoted = (text: string): string =>
-  /^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

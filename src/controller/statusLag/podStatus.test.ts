@@ -81,11 +81,23 @@ describe.each(['containerStatuses', 'initContainerStatuses', 'ephemeralContainer
   },
 );
 
-test('a container that was the present one and no longer is, is superseded, whatever the restart count', () => {
+test('a container that was the present one and no longer is, is superseded if it started, and its stop is published, whatever the restart count', () => {
   const object = pod({ ...running(AFTER), restartCount: 1 });
   expect(checked(object, wanted('STOPPED'))).toEqual({ is: 'stale', present: false });
-  expect(checked(object, wanted('STOPPED', { wasPresent: true }))).toEqual({ is: 'superseded' });
+  expect(checked(object, wanted('STARTED', { wasPresent: true }))).toEqual({ is: 'superseded' });
+  expect(checked(object, wanted('STOPPED', { wasPresent: true }))).toEqual({ is: 'published' });
   expect(checked(pod({ ...running(ID) }), wanted('STOPPED'))).toEqual({ is: 'stale', present: true });
+});
+
+test('a stop is published by a status that names its container no more, though it had named it as the present one', () => {
+  // From kubelet 1.28.15 after its restart: the runtime has the container, and the next status is of its end.
+  const lost = pod({
+    state: { waiting: { reason: 'ContainerCreating' } },
+    lastState: { terminated: { reason: 'ContainerStatusUnknown', exitCode: 137 } },
+    restartCount: 2,
+  });
+  expect(checked(lost, wanted('STOPPED', { wasPresent: true }))).toEqual({ is: 'published' });
+  expect(checked(lost, wanted('STOPPED'))).toEqual({ is: 'superseded' });
 });
 
 test('another container of the pod neither publishes nor supersedes a transition', () => {

@@ -1,7 +1,9 @@
 /*
  * Whether the published status of a pod shows that a container started or stopped. Pure.
  *
- *   published    the status has the container in this state or a later one
+ *   published    the status has the container in this state or a later one; or the container stopped, and a status that named it as the present one
+ *                names it no more. A kubelet that is restarted may publish that the container is lost, without its id (k/k pkg/kubelet/kubelet_pods.go,
+ *                ContainerStatusUnknown)
  *   stale        it does not yet
  *   superseded   it has a later container: whether and when it showed the transition cannot be known any more
  *
@@ -117,7 +119,8 @@ export const isPod = ({ uid, configHash }: PublishedPod, wanted: string): boolea
 
 export function checkStatus({ containers }: PublishedPod, wanted: WatchedTransition): StatusCheck {
   if (containers.some((container) => shows(container, wanted))) return { is: 'published' };
-  if (containers.some((container) => supersedes(container, wanted))) return { is: 'superseded' };
+  if (containers.some((container) => supersedes(container, wanted)))
+    return { is: wanted.type === 'STOPPED' && wanted.wasPresent ? 'published' : 'superseded' };
   return { is: 'stale', present: containers.some(({ current }) => current === wanted.containerId) };
 }
 

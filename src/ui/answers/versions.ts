@@ -31,7 +31,7 @@ const MAX_KEPT = 16;
 export function versionsAnswers(reader: Reader): (query: URLSearchParams) => Promise<VersionsAnswer> {
   const answers = remembered<VersionsAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
   return async (query) => {
-    const period = periodIn(parametersOf(query, ['from', 'to']), 7 * DAY_MS, MAX_DAYS);
+    const period = periodIn(parametersOf(query, ['from', 'to']), 7 * DAY_MS, MAX_DAYS, new Date());
     const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
     return answers.ask(minutes.join(), () => versionsAnswer(reader, period));
   };
