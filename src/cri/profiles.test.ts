@@ -180,11 +180,11 @@ test('the profiles of the engine tests are those of real runtimes', () => {
 });
 
 test.each([
-  ['containerd', '2.1.9+unknown', 'A real containerd 2.1.9+unknown runs in `make test`.'],
+  ['containerd', '2.1.9+unknown', 'A real containerd 2.1.9+unknown runs in `make versions`.'],
   [
     'containerd',
     '2.1.4',
-    'No test ran containerd 2.1.4: of the versions with the same rules, a real 2.1.9 runs in `make test`.',
+    'No test ran containerd 2.1.4: of the versions with the same rules, a real 2.1.9 runs in `make versions`, a real 2.2.9 runs in `make versions`.',
   ],
   [
     'containerd',
