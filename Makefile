@@ -163,10 +163,10 @@ advisories: ## Fail if npm knows an advisory against a package of the product
 	@$(call prepare,node npm)
 	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node devtools/release/advisories.ts
 
-cluster: ## Run a real cluster of two nodes on this machine, with plegwatch installed by its chart, and a shell in it (root; ONCE=1 prints once)
+cluster: ## Run a real cluster of two nodes on this machine, with plegwatch installed by its chart, and a shell in it (root; ONCE=1 prints once, EMPTY=1 leaves out plegwatch)
 	@$(call prepare,cluster)
 	@$(MAKE) --no-print-directory image
-	@./bin/plegwatch-dev cluster $(if $(ONCE),--once)
+	@./bin/plegwatch-dev cluster $(if $(ONCE),--once) $(if $(EMPTY),--empty)
 
 clean: ## Remove dist/ and node_modules/ (not the cache: see devtools/localServices/README.md)
 	@rm -rf dist node_modules

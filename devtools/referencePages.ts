@@ -11,7 +11,14 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import * as v from 'valibot';
 import { parse } from 'yaml';
 import { AGENT_SETTINGS } from '../src/agent/config.ts';
-import { EXPORT_SETTINGS, FINDING_SETTINGS, TIMELINE_SETTINGS } from '../src/analysis/settings.ts';
+import {
+  EXPORT_SETTINGS,
+  FALLBACKS_SETTINGS,
+  FIND_SETTINGS,
+  FINDING_SETTINGS,
+  READINESS_SETTINGS,
+  TIMELINE_SETTINGS,
+} from '../src/analysis/settings.ts';
 import { AUDIT_SETTINGS } from '../src/audit/settings.ts';
 import { CONTROLLER_SETTINGS } from '../src/controller/config.ts';
 import { REMOVAL_SETTINGS } from '../src/controller/nodeConditions/removal.ts';
@@ -44,8 +51,11 @@ const COMMANDS: Readonly<Record<string, SettingTable>> = {
   repair: REPAIR_SETTINGS,
   audit: AUDIT_SETTINGS,
   report: REPORT_SETTINGS,
+  find: FIND_SETTINGS,
   finding: FINDING_SETTINGS,
   timeline: TIMELINE_SETTINGS,
+  readiness: READINESS_SETTINGS,
+  fallbacks: FALLBACKS_SETTINGS,
   export: EXPORT_SETTINGS,
   ui: UI_SETTINGS,
   doctor: { output: DOCTOR_OUTPUT },

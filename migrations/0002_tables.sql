@@ -683,6 +683,16 @@ CREATE TABLE store.leader (
   began_at timestamptz NOT NULL DEFAULT now()
 );
 
+-- Whether everything that agents of a cluster sent is stored at once, as its controllers see it. While none of them says so, an agent of which nothing is
+-- stored may report all the same.
+--   caught_up_since   from when on it was so without a break
+--   said_at           when a controller last said so
+CREATE TABLE store.ingest (
+  cluster_id int2 PRIMARY KEY REFERENCES store.cluster,
+  caught_up_since timestamptz NOT NULL,
+  said_at timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
 -- Raises PW001 unless this is the latest term. The next term waits for the transaction that called it.
 CREATE FUNCTION store.check_term(of_cluster int4, of_term int4) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

@@ -733,7 +733,9 @@ CROSS JOIN LATERAL (
 ) w
 CROSS JOIN LATERAL (
   SELECT 10 AS line, f.detected_at AS at, NULL::timestamptz AS until,
-         concat('found: ', f.kind, ' ', w.subject, ' (' || nullif(f.cause, '') || ')') AS fact,
+         concat('found: ', CASE WHEN f.kind = 'missed' AND EXISTS (
+                  SELECT FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved')
+                THEN 'overdue' ELSE f.kind END, ' ', w.subject, ' (' || nullif(f.cause, '') || ')') AS fact,
          format('findings %s, epoch %s seq %s', f.finding_id, x.epoch, f.seq) AS record
   UNION ALL
   SELECT 20, f.window_from, l.to_at,
@@ -858,7 +860,7 @@ CROSS JOIN LATERAL (
                 x.overdue_after_us / 1000, x.missed_after_us / 1000, x.late_after_us / 1000, x.relist_period_us / 1000),
          format('epochs %s', x.epoch)
   UNION ALL
-  SELECT 95, u.at, NULL, concat_ws(' ', 'later:', u.what, u.value_ms, u.note), format('findings %s', f.finding_id)
+  SELECT 95, u.at, NULL, concat_ws(' ', 'later:', u.what, u.value_ms || CASE WHEN u.what <> 'lag_anomalous' THEN ' ms' ELSE '' END, u.note), format('findings %s', f.finding_id)
   FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what <> 'overdue'
 ) v;
 

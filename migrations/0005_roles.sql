@@ -88,7 +88,7 @@ BEGIN ATOMIC
     (ARRAY['INSERT'], NULL, ARRAY['cluster', 'container_event', 'relist_change', 'relist_minute', 'finding', 'finding_update', 'mode_change',
                                   'node_condition', 'ready_change', 'node_info', 'status_lag']),
     (ARRAY['INSERT', 'UPDATE'], NULL, ARRAY['node', 'context', 'epoch', 'container', 'node_key', 'stream_session', 'gap', 'node_state',
-                                            'report_queue', 'report_condition', 'report', 'rejected', 'status_lag_watch', 'leader']),
+                                            'report_queue', 'report_condition', 'report', 'rejected', 'status_lag_watch', 'leader', 'ingest']),
     -- Not its name, which another cluster may be meant to have.
     (ARRAY['UPDATE'], 'uid', ARRAY['cluster']),
     (ARRAY['DELETE'], NULL, ARRAY['node', 'node_key', 'report', 'report_condition', 'report_queue', 'status_lag_watch']),

@@ -6,6 +6,10 @@ import { createLogger } from './platform/log.ts';
 import { complain, print, printStyled } from './platform/printable.ts';
 import { stopSignal } from './platform/stopSignal.ts';
 
+/** Only a command that reads Postgres loads its driver. */
+const withStore: typeof import('./store/withStore.ts').withStore = async (command, work) =>
+  (await import('./store/withStore.ts')).withStore(command, work);
+
 const commandLine: CommandLine = {
   name: 'plegwatch',
   description:
@@ -68,7 +72,6 @@ const commandLine: CommandLine = {
       async load() {
         const { AUDIT_SETTINGS } = await import('./audit/settings.ts');
         return commandWith(AUDIT_SETTINGS, async (config) => {
-          const { withStore } = await import('./store/withStore.ts');
           const { EXIT_DIFFERENCES, runAudit } = await import('./audit/command.ts');
           const less = 'one node (--node), a shorter time (--from, --to)';
           await withStore({ ...config, name: 'audit', less }, async (store) => {
@@ -125,7 +128,6 @@ const commandLine: CommandLine = {
         const { REPORT_SETTINGS } = await import('./controller/reports/settings.ts');
         return commandWith(REPORT_SETTINGS, async (config) => {
           const { cluster: clusters, node: nodes, output, failOn } = config;
-          const { withStore } = await import('./store/withStore.ts');
           const { EXIT_FAIL_ON, runReport } = await import('./controller/reports/command.ts');
           const less = 'fewer nodes (--cluster, --node)';
           await withStore({ ...config, name: 'report', less }, async (store) => {
@@ -137,12 +139,24 @@ const commandLine: CommandLine = {
         });
       },
     },
+    find: {
+      description: 'find a node, pod, container or finding by its name or id, with its findings',
+      async load() {
+        const { FIND_SETTINGS } = await import('./analysis/settings.ts');
+        return commandWith(FIND_SETTINGS, async (config) => {
+          const { runFind } = await import('./analysis/find/command.ts');
+          const less = 'one cluster (--cluster), more of the name';
+          await withStore({ ...config, name: 'find', less }, async (store) =>
+            printStyled(await runFind({ ...config, store })),
+          );
+        });
+      },
+    },
     finding: {
       description: 'print what proves a finding, so that anybody can check it',
       async load() {
         const { FINDING_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(FINDING_SETTINGS, async ({ html, ...config }) => {
-          const { withStore } = await import('./store/withStore.ts');
           const { findingOf, runFinding } = await import('./analysis/finding/command.ts');
           const less = 'one node (--cluster, --node)';
           await withStore({ ...config, name: 'finding', less }, async (store) => {
@@ -158,7 +172,6 @@ const commandLine: CommandLine = {
       async load() {
         const { TIMELINE_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(TIMELINE_SETTINGS, async ({ html, ...config }) => {
-          const { withStore } = await import('./store/withStore.ts');
           const { nodeOf, runTimeline } = await import('./analysis/timeline/command.ts');
           const less = 'a shorter time (--from, --to)';
           await withStore({ ...config, name: 'timeline', less }, async (store) => {
@@ -171,12 +184,37 @@ const commandLine: CommandLine = {
         });
       },
     },
+    readiness: {
+      description: 'print how many nodes of each pool are ready for Evented PLEG, and why others are not',
+      async load() {
+        const { READINESS_SETTINGS } = await import('./analysis/settings.ts');
+        return commandWith(READINESS_SETTINGS, async (config) => {
+          const { runReadiness } = await import('./analysis/readiness/readiness.ts');
+          const less = 'one cluster (--cluster)';
+          await withStore({ ...config, name: 'readiness', less }, async (store) =>
+            print(await runReadiness({ ...config, store })),
+          );
+        });
+      },
+    },
+    fallbacks: {
+      description: 'print which kubelets gave up their event stream, since when, until when, and why',
+      async load() {
+        const { FALLBACKS_SETTINGS } = await import('./analysis/settings.ts');
+        return commandWith(FALLBACKS_SETTINGS, async (config) => {
+          const { runFallbacks } = await import('./analysis/fallbacks/fallbacks.ts');
+          const less = 'one cluster (--cluster), one node (--node)';
+          await withStore({ ...config, name: 'fallbacks', less }, async (store) =>
+            print(await runFallbacks({ ...config, store })),
+          );
+        });
+      },
+    },
     export: {
       description: 'write the rows of a view as CSV, a gzipped file for each day',
       async load() {
         const { EXPORT_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(EXPORT_SETTINGS, async (config) => {
-          const { withStore } = await import('./store/withStore.ts');
           const { runExport } = await import('./analysis/export/command.ts');
           const less = "one cluster (--cluster); a limit of the role's own is in pg_roles.rolconfig";
           await withStore({ ...config, name: 'export', less }, (store) =>

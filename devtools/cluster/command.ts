@@ -1,6 +1,6 @@
 /*
- * `plegwatch-dev cluster`: starts a cluster, installs plegwatch as docs/how-to/install.md says, waits for the reports, and opens a shell
- * with kubectl and helm. Removes everything when that ends.
+ * `plegwatch-dev cluster`: starts a cluster, installs plegwatch as docs/how-to/install.md says unless that is left to you, waits for the reports, and
+ * opens a shell with kubectl and helm. Removes everything when that ends.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,13 +12,14 @@ import { VERSION } from '../../src/platform/version.ts';
 import { CHECKOUT } from '../checkout.ts';
 import { programFailed, waitFor } from '../localServices/process.ts';
 import { type Cluster, startCluster } from './cluster.ts';
-import { documentedCommands } from './documentedCommands.ts';
+import { documentedCommands, REGISTRY } from './documentedCommands.ts';
 
 /** Of all platforms; a node takes its own. */
 const IMAGE_ARCHIVE = join(CHECKOUT, `dist/image/plegwatch-${VERSION}.tar`);
 
 export const CLUSTER_SETTINGS = {
   image: withDefault('file', IMAGE_ARCHIVE, 'the archive of the image, as make image builds it', string),
+  empty: toggle('leave out plegwatch, for those who try its installation: the nodes have the image'),
   once: toggle('print the reports and exit'),
 } as const;
 
@@ -43,13 +44,15 @@ export async function runCluster(
     cluster = await startCluster({ report });
     report('importing the image', 3);
     await cluster.importImage(config.image);
-    const commands = documentedCommands(INSTALL_PAGE);
-    report(`installing plegwatch, with the commands of ${INSTALL_PAGE}`, 8);
-    process.stdout.write(`\n${indented(commands)}\n\n`);
-    await install(cluster, commands);
-    report('waiting until both nodes have a report with a mode', 10);
-    process.stdout.write(`\n${await reports(cluster, signal)}`);
-    if (!config.once) await use(cluster, signal);
+    if (!config.empty) {
+      const commands = documentedCommands(INSTALL_PAGE);
+      report(`installing plegwatch, with the commands of ${INSTALL_PAGE}`, 8);
+      process.stdout.write(`\n${indented(commands)}\n\n`);
+      await install(cluster, commands);
+      report('waiting until both nodes have a report with a mode', 10);
+      process.stdout.write(`\n${await reports(cluster, signal)}`);
+    }
+    if (!config.once) await use(cluster, config.empty ? USE_EMPTY : USE, signal);
   } catch (error) {
     // An interrupted start is no failure.
     if (!signal.aborted) throw error;
@@ -92,11 +95,16 @@ kubectl and helm are in PATH and are the administrator's. Try:
   helm list -A
 `;
 
+const USE_EMPTY = `
+kubectl and helm are in PATH and are the administrator's. Nothing is installed. The commands of ${INSTALL_PAGE} work here from step 4 on, and
+step 2: the nodes have the image ${REGISTRY}/plegwatch:${VERSION}, and Redis the users of the cluster prod-eu-1.
+`;
+
 /** A shell inside the cluster's network; without a terminal, it only says how to enter. */
-async function use(cluster: Cluster, signal: AbortSignal): Promise<void> {
+async function use(cluster: Cluster, what: string, signal: AbortSignal): Promise<void> {
   const isTerminal = process.stdin.isTTY === true;
   const [command, args] = cluster.enter(process.env['SHELL'] ?? '/bin/bash', []);
-  process.stdout.write(USE);
+  process.stdout.write(what);
   if (!isTerminal) {
     const env = `KUBECONFIG=${cluster.env['KUBECONFIG']} PATH=${cluster.env['PATH']}`;
     process.stdout.write(

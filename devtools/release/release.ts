@@ -1,11 +1,10 @@
 /*
- * Collects a release from what `make image` built into dist/release/, or the folders that are given: images, chart, CRD, lists of
+ * Collects a release from what `make image` built into dist/release/, or the folders that are given: images, chart, CRD, kubectl's plugin, lists of
  * components, notices, and the digests of them all. Run by `make release`.
  *
  *   node devtools/release/release.ts [FOLDER [IMAGES]]
  */
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parse } from 'yaml';
@@ -16,6 +15,8 @@ import { commitTime, isDirty } from '../image/commit.ts';
 import { ARCHITECTURES } from '../image/layers.ts';
 import { sbom } from '../image/sbom.ts';
 import { where } from '../localServices/where.ts';
+import { sha256 } from './digest.ts';
+import { writePlugin } from './kubectlPlugin.ts';
 
 const [, , out = join(CHECKOUT, 'dist/release'), images = join(CHECKOUT, 'dist/image')] = process.argv;
 const DIGESTS = 'SHA256SUMS';
@@ -37,6 +38,7 @@ execFileSync(where('helm'), ['package', from('helm/plegwatch'), '--destination',
 const crd = 'plegreports.plegwatch.dev.yaml';
 copyFileSync(from(`crds/${crd}`), join(out, crd));
 copyFileSync(from('LICENSE'), join(out, 'LICENSE'));
+writePlugin(out);
 
 const packages = bundledPackages();
 copyFileSync(from(NOTICES), join(out, basename(NOTICES)));
@@ -49,11 +51,6 @@ for (const architecture of ARCHITECTURES) {
 
 const digests = readdirSync(out)
   .sort()
-  .map(
-    (name) =>
-      `${createHash('sha256')
-        .update(readFileSync(join(out, name)))
-        .digest('hex')}  ${name}\n`,
-  );
+  .map((name) => `${sha256(join(out, name))}  ${name}\n`);
 writeFileSync(join(out, DIGESTS), digests.join(''));
 console.log(`${out}:\n${digests.join('')}`);

@@ -98,7 +98,7 @@ async function runEpoch(
   try {
     const runtime = await identifyRuntime(client, config.criEndpoint);
     await checkQueue(config, log);
-    const spool = await openSpoolOf(config, log, signal);
+    const spool = await openSpoolOf(config, log, signal, (reason) => server.progressed(reason));
     cleanUps.push(() => spool.close());
     const kubelet = address === null ? null : await startScraper(address, { config, log, metrics }, cleanUps);
     // From here to the observer, which sets the context of all batches, nothing is waited for.
@@ -196,7 +196,12 @@ async function checkQueue(config: AgentConfig, log: Logger): Promise<void> {
   }
 }
 
-function openSpoolOf(config: AgentConfig, log: Logger, signal: AbortSignal): Promise<Spool> {
+function openSpoolOf(
+  config: AgentConfig,
+  log: Logger,
+  signal: AbortSignal,
+  onWait: (reason: string) => void,
+): Promise<Spool> {
   return openSpool(
     {
       dir: config.spoolDir,
@@ -209,6 +214,7 @@ function openSpoolOf(config: AgentConfig, log: Logger, signal: AbortSignal): Pro
       sweepInterval: config.intervalSpoolSweep,
       maxEpochAge: config.intervalEpoch,
       auditFile: config.auditFile,
+      onWait,
       log,
     },
     signal,

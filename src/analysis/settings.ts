@@ -6,10 +6,13 @@ import { CLUSTERS, logLevelFrom } from '../platform/commonSettings.ts';
 import { moment } from '../platform/moment.ts';
 import {
   argument,
+  BadValue,
   integer,
+  list,
   matching,
   oneOf,
   optional,
+  repeated,
   required,
   string,
   toggle,
@@ -18,13 +21,57 @@ import {
 } from '../platform/settings.ts';
 import { DATABASE_SETTINGS } from '../store/settings.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './export/views.ts';
+import { MIN_SEARCH } from './find/limits.ts';
+import { ROW_OUTPUTS } from './rowsText.ts';
 
 const HTML = optional(
   'file',
-  'write the drawing, as a page for a browser, into this file instead of printing',
+  'write the drawing, as a page for a browser, into this file instead of printing; - writes it to standard output',
   string,
 );
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+const TEXT_OR_JSON = withShort('o', withDefault('format', 'text', 'text or json', oneOf('text', 'json')));
+const OF_ROWS = withShort('o', withDefault('format', 'table', ROW_OUTPUTS.join(', '), oneOf(...ROW_OUTPUTS)));
+const FROM = 'start of the period: 2026-11-22T03:12:00Z, 03:12 (UTC), -90m or -2d';
+const TO = withDefault('time', 'now', 'end of the period, in the same forms', moment);
+
+const searched = (raw: string): string => {
+  const text = raw.trim();
+  if (text.length < MIN_SEARCH) throw new BadValue(`must have at least ${MIN_SEARCH} characters`);
+  return text;
+};
+
+export const FIND_SETTINGS = {
+  text: argument(
+    required(
+      'TEXT',
+      'a part of the name of a node; the name of a pod, with or without namespace/, or its beginning; the id of a container or its beginning; the id of a finding',
+      searched,
+    ),
+  ),
+  cluster: CLUSTERS,
+  ...DATABASE_SETTINGS,
+  output: TEXT_OR_JSON,
+  logLevel: logLevelFrom('error'),
+} as const;
+
+export const READINESS_SETTINGS = {
+  cluster: CLUSTERS,
+  ...DATABASE_SETTINGS,
+  output: OF_ROWS,
+  logLevel: logLevelFrom('error'),
+} as const;
+
+export const FALLBACKS_SETTINGS = {
+  cluster: CLUSTERS,
+  ...DATABASE_SETTINGS,
+  node: repeated(optional('name', 'only this node; may be given several times', list(string))),
+  from: withDefault('time', '-7d', FROM, moment),
+  to: TO,
+  output: OF_ROWS,
+  logLevel: logLevelFrom('error'),
+} as const;
 
 export const FINDING_OUTPUTS = ['text', 'json', 'markdown'] as const;
 
@@ -51,16 +98,11 @@ export const TIMELINE_SETTINGS = {
   node: argument(required('NODE', 'name of the node', string)),
   cluster: CLUSTERS,
   ...DATABASE_SETTINGS,
-  from: withDefault(
-    'time',
-    '-1h',
-    'start of the period: 2026-11-22T03:12:00Z, 03:12 (UTC), -90m or -2d',
-    moment,
-  ),
-  to: withDefault('time', 'now', 'end of the period, in the same forms', moment),
+  from: withDefault('time', '-1h', FROM, moment),
+  to: TO,
   every: toggle('print a line for each event, change and repetition instead of summarising them'),
   limit: withDefault('lines', '500', 'maximum number of lines, or of entries of JSON', integer(1, 1_000_000)),
-  output: withShort('o', withDefault('format', 'text', 'text or json', oneOf('text', 'json'))),
+  output: TEXT_OR_JSON,
   html: HTML,
   logLevel: logLevelFrom('error'),
 } as const;

@@ -49,3 +49,28 @@ export const NOT_OBSERVED: Readonly<Record<string, string>> = {
   seq: 'records did not arrive',
   findings: 'no verdict possible',
 };
+
+/** A time of UTC without what is shorter than a second. */
+export const toSecond = (at: string): string => `${at.slice(0, 19)}Z`;
+
+/**
+ * Whether a finding matters, by its kind, in a few words; a miss and a late status of the kubelet always do. Of the others it matters to whoever
+ * follows events and believes them, as a kubelet with Evented PLEG does until its next relist.
+ */
+export const MATTERS: Readonly<Record<string, string>> = {
+  late: 'it matters: whoever follows events learned of the change this late',
+  out_of_order: 'it matters to whoever takes the last event for the present state',
+  stale: 'it matters to whoever takes the last event for the present state',
+  spurious: 'it matters: whoever believes the event is wrong until the next list',
+  duplicate: 'harmless: it says nothing new',
+  unannounced: 'expected of this runtime: only lists show it',
+  short_life: 'no fault: whoever only lists never saw it run',
+  duplicate_container: 'it matters: two containers of one name ran at once',
+  regression: 'it matters: the runtime took back what it had said',
+  silent_stream: 'it matters: whoever follows events saw nothing meanwhile',
+  unobservable: 'it accuses nobody: it cannot be known whether the event was sent',
+};
+
+/** A word of a shell. */
+export const quoted = (text: string): string =>
+  /^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

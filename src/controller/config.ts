@@ -75,7 +75,7 @@ export const CONTROLLER_SETTINGS = {
   kubeconfig: optional('file', 'how to reach the API server; default in a pod: its service account', string),
   lease: optional(
     'namespace/name',
-    'the Lease whose holder leads: of several controllers one writes reports; without it, this controller always leads',
+    'the Lease whose holder leads: of several controllers one writes reports; without it, this controller always leads, and leaves reports as they are while it cannot work',
     namespacedName,
   ),
   noKube: toggle('run without an API server: no PLEGReports, no node conditions, no status lag'),
@@ -139,6 +139,10 @@ export const CONTROLLER_SETTINGS = {
   httpAddress: HTTP_ADDRESS,
   logLevel,
   ...INGEST_INTERVALS,
+  intervalStart: internalInterval(
+    '11m',
+    'how long a controller that starts waits for Postgres and Redis before it ends',
+  ),
   intervalSilence: internalInterval(
     '3m',
     'an agent that is not known to have run for longer than this is silent',

@@ -2,9 +2,10 @@
  * The controller: stores batches from Redis in Postgres, and keeps one PLEGReport per Node. Of several controllers, all store and one, the
  * leader, does the rest.
  *
- * At its start it checks Redis, Postgres and the API server once, and ends if a setting is wrong. Later failures do not end it: it retries,
- * and /readyz and the log show the error. Only a database that is migrated to a schema it cannot use does. If it ends because of an error,
- * reports say that the present is unknown, unless another controller leads. When stopped, it finishes or
+ * At its start it checks Redis, Postgres and the API server, and ends if a setting is wrong. It waits for a Redis or a Postgres that is away: longer
+ * than the ten minutes after which Kubernetes restarts a container that ends without a growing pause. Later failures do not end it: it retries,
+ * and /readyz and the log show the error. Only a database that is migrated to a schema it cannot use does. While it waits, and if it ends because of
+ * an error, reports say that the present is unknown, unless another controller leads. When stopped, it finishes or
  * returns its jobs, finishes the report pass, and closes.
  */
 
@@ -12,25 +13,30 @@ import { createKubeClient, type KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/kubeErrors.ts';
 import { NODES } from '../kube/object.ts';
 import { type CleanUp, runCleanUps } from '../platform/cleanUps.ts';
-import { errorFields, PlegwatchError } from '../platform/errors.ts';
+import { type ErrorCode, errorFields, messageOf, PlegwatchError } from '../platform/errors.ts';
 import { type HttpServer, serveHttp } from '../platform/http.ts';
 import { createLogger, type Logger } from '../platform/log.ts';
 import { withoutSecrets } from '../platform/settings.ts';
 import { aborted } from '../platform/stopSignal.ts';
+import { ThrottledLog } from '../platform/throttledLog.ts';
+import { untilReachable } from '../platform/untilReachable.ts';
 import { VERSION } from '../platform/version.ts';
 import { checkRedis } from '../redis/check.ts';
-import { openStore } from '../store/store.ts';
+import { openStore, type Store } from '../store/store.ts';
 import { startClusterIdentity } from './clusterIdentity.ts';
 import { CONTROLLER_SETTINGS, type ControllerConfig, checkCombination } from './config.ts';
 import { type StoreFigures, startFigures } from './figures.ts';
 import { type Ingest, startIngest } from './ingest/ingest.ts';
 import { loadControllerKeys } from './keys/controllerKeys.ts';
 import type { AttributionOptions } from './keys/startKeys.ts';
-import { type Leading, reportFailure, startLeading } from './leader/leading.ts';
+import { type Leading, reportFailure, startLeading, startStandIn } from './leader/leading.ts';
 import { ControllerMetrics } from './metrics.ts';
 import type { ReportWriter } from './reports/writer.ts';
 import { createWatchEnqueuer } from './statusLag/watchEnqueue.ts';
 import type { WatchKind } from './statusLag/watchLimits.ts';
+
+/** What ends when a service is back. */
+const AWAY: readonly ErrorCode[] = ['REDIS_UNREACHABLE', 'DATABASE_UNREACHABLE'];
 
 /** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
 export async function runController(config: ControllerConfig, signal: AbortSignal): Promise<void> {
@@ -56,9 +62,11 @@ async function runParts(config: ControllerConfig, log: Logger, signal: AbortSign
   const metrics = new ControllerMetrics();
   const cleanUps: CleanUp[] = [];
   const incompatible = new AbortController();
+  const served = new ControllerServer(config, metrics);
+  cleanUps.push(() => served.stop());
   try {
-    await checkRedis(config);
-    const store = await openStore({ ...config, log });
+    const store = await openServices(config, log, served, signal);
+    if (store === null) return;
     cleanUps.push(() => store.close());
     const kube = config.noKube ? null : await connectKube(config, log, cleanUps);
     if (kube !== null) {
@@ -76,7 +84,6 @@ async function runParts(config: ControllerConfig, log: Logger, signal: AbortSign
     const { statusLagReadsPerSecond: readsPerSecond } = config;
     const onShed = (kind: WatchKind, count: number) => metrics.statusLagShed.inc({ kind }, count);
     let leading: Leading | null = null;
-    const reportWriter = () => leading?.reportWriter() ?? null;
     const ingest = await startIngest({
       ...config,
       store,
@@ -97,14 +104,50 @@ async function runParts(config: ControllerConfig, log: Logger, signal: AbortSign
       leading = startLeading({ config, store, kube, ingest, metrics, log });
       cleanUps.push(leading.stop);
     }
-    const http = await serve(config, ingest, reportWriter, metrics);
-    cleanUps.push(() => http.stop());
-    log.info({ port: http.port, reports: kube !== null }, 'controller ready');
+    const port = await served.run({ ingest, reportWriter: () => leading?.reportWriter() ?? null });
+    log.info({ port, reports: kube !== null }, 'controller ready');
     await aborted(AbortSignal.any([signal, incompatible.signal]));
     incompatible.signal.throwIfAborted();
     log.info('controller stopping');
   } finally {
     await runCleanUps(cleanUps, log);
+  }
+}
+
+/** Waits for a Redis or a Postgres that is away. Meanwhile the controller is alive and not ready. Null if it is stopped then. */
+async function openServices(
+  config: ControllerConfig,
+  log: Logger,
+  served: ControllerServer,
+  signal: AbortSignal,
+): Promise<Store | null> {
+  const throttled = new ThrottledLog(log, { linesPerMinute: 1 });
+  let waits = false;
+  let standIn: Awaited<ReturnType<typeof startStandIn>> | undefined;
+  try {
+    return await untilReachable(
+      async () => {
+        if (waits) {
+          await served.listen();
+          standIn ??= await startStandIn(config, log);
+        }
+        await checkRedis(config);
+        return openStore({ ...config, log });
+      },
+      {
+        ...{ codes: AWAY, wait: config.intervalStart, signal },
+        onWait(error) {
+          throttled.warn(errorFields(error), 'the controller waits for a service that it needs');
+          served.waitsFor = messageOf(error);
+          waits = true;
+        },
+      },
+    );
+  } catch (error) {
+    if (waits && signal.aborted) return null;
+    throw error;
+  } finally {
+    await standIn?.stop();
   }
 }
 
@@ -144,26 +187,56 @@ function unlessTemporary(log: Logger): (error: unknown) => void {
   };
 }
 
-function serve(
-  config: ControllerConfig,
-  ingest: Ingest,
-  reportWriter: () => ReportWriter | null,
-  metrics: ControllerMetrics,
-): Promise<HttpServer> {
-  return serveHttp({
-    address: config.httpAddress,
-    metrics: () => metrics.registry.metrics(),
-    live: () => ({
-      ingest: () => {
-        const { alive, stalledForMs } = ingest.health();
-        return alive ? null : `no job was finished for ${Math.round(stalledForMs / 1000)} s`;
-      },
-      reports: () => reportWriter()?.alive() ?? null,
-    }),
-    ready: () => ({
-      database: () => (ingest.health().database ? null : 'Postgres does not answer'),
-      redis: () => ingest.redisError(),
-      reports: () => reportWriter()?.health() ?? null,
-    }),
-  });
+interface RunningParts {
+  readonly ingest: Pick<Ingest, 'health' | 'redisError'>;
+  readonly reportWriter: () => ReportWriter | null;
 }
+
+/** The HTTP server, from the first wait for a service on, or from when all parts run. */
+class ControllerServer {
+  readonly #config: ControllerConfig;
+  readonly #metrics: ControllerMetrics;
+  #http: HttpServer | null = null;
+  #parts: RunningParts | null = null;
+  waitsFor = 'the controller is starting';
+
+  constructor(config: ControllerConfig, metrics: ControllerMetrics) {
+    this.#config = config;
+    this.#metrics = metrics;
+  }
+
+  /** Returns the port. */
+  async listen(): Promise<number> {
+    this.#http ??= await serveHttp({
+      address: this.#config.httpAddress,
+      metrics: () => this.#metrics.registry.metrics(),
+      live: () => (this.#parts === null ? {} : liveChecks(this.#parts)),
+      ready: () => (this.#parts === null ? { start: () => this.waitsFor } : readyChecks(this.#parts)),
+    });
+    return this.#http.port;
+  }
+
+  /** Returns the port. */
+  run(parts: RunningParts): Promise<number> {
+    this.#parts = parts;
+    return this.listen();
+  }
+
+  async stop(): Promise<void> {
+    await this.#http?.stop();
+  }
+}
+
+const liveChecks = ({ ingest, reportWriter }: RunningParts) => ({
+  ingest() {
+    const { alive, stalledForMs } = ingest.health();
+    return alive ? null : `no job was finished for ${Math.round(stalledForMs / 1000)} s`;
+  },
+  reports: () => reportWriter()?.alive() ?? null,
+});
+
+const readyChecks = ({ ingest, reportWriter }: RunningParts) => ({
+  database: () => (ingest.health().database ? null : 'Postgres does not answer'),
+  redis: () => ingest.redisError(),
+  reports: () => reportWriter()?.health() ?? null,
+});

@@ -7,17 +7,18 @@ import type { CheckResult } from './check.ts';
 import { checkDatabase } from './databaseChecks.ts';
 import { checkKube } from './kubeChecks.ts';
 import { checkNode } from './nodeChecks.ts';
+import { checkProgram } from './programChecks.ts';
 import { checkQueues } from './redisChecks.ts';
 import type { DoctorConfig } from './settings.ts';
 
 /** All subjects are checked, whatever is wrong with the others. Throws SETTING_INVALID if nothing is set. */
 export async function examine(config: DoctorConfig): Promise<readonly CheckResult[]> {
-  const checks = [checkNode, checkQueues, checkDatabase, checkKube];
+  const checks = [checkProgram, checkNode, checkQueues, checkDatabase, checkKube];
   const results = (await Promise.all(checks.map((check) => check(config)))).flat();
   if (results.length === 0) {
     throw new PlegwatchError(
       'SETTING_INVALID',
-      'Nothing to check: none of --cri-endpoint, --kubelet-url, --redis-url, --database-url and --kubeconfig is set',
+      'Nothing to check: none of --http-address, --cri-endpoint, --kubelet-url, --redis-url, --database-url and --kubeconfig is set',
       'Run it in the pod of an agent or a controller, or give it their settings. See plegwatch doctor --help.',
     );
   }

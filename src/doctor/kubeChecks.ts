@@ -1,13 +1,14 @@
 /*
- * The API server: whether it answers us, has the resource of the reports, and lets the controller do its work.
+ * The API server: whether it answers us, has the resource of the reports, and lets the controller do its work, and whether a controller does it.
  */
 import type { KeyPlaces } from '../controller/keys/controllerKeys.ts';
 import { controllerRights } from '../controller/rights.ts';
 import { createKubeClient, type KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/kubeErrors.ts';
-import { PLEG_REPORTS, resourceName } from '../kube/object.ts';
+import { NODES, PLEG_REPORTS, type Resource, resourceName } from '../kube/object.ts';
 import type { KubeRight } from '../kube/rights.ts';
-import { attempt, type CheckResult, failed, ok } from './check.ts';
+import { attempt, type CheckResult, failed, ok, warning } from './check.ts';
+import { checkReports } from './reportChecks.ts';
 import { type DoctorConfig, hasDatabase } from './settings.ts';
 
 export const checkKube = (config: DoctorConfig): Promise<readonly CheckResult[]> =>
@@ -33,12 +34,23 @@ async function* checksOf(config: DoctorConfig): AsyncGenerator<CheckResult> {
     );
     yield ok('api server', 'the API server answers and knows us');
     yield rightsResult(missing);
-    const mayList = !missing.some(({ verb, resource }) => verb === 'list' && resource === PLEG_REPORTS);
-    if (mayList) yield await checkResource(kube);
+    if (config.lease === undefined) yield NO_LEASE;
+    const mayList = (of: Resource) =>
+      !missing.some(({ verb, resource }) => verb === 'list' && resource === of);
+    if (!mayList(PLEG_REPORTS)) return;
+    const crd = await checkResource(kube);
+    yield crd;
+    if (crd.status === 'ok' && mayList(NODES)) yield await checkReports(kube, Date.now());
   } finally {
     kube.close();
   }
 }
+
+const NO_LEASE = warning(
+  'lease',
+  'no Lease says which controller leads: a controller that loses its store leaves reports as they are',
+  'Set --lease (PLEGWATCH_LEASE), also for a single controller: it then says in reports that the present is unknown.',
+);
 
 function keyPlacesOf({ keySecret, agentServiceAccount }: DoctorConfig): KeyPlaces | undefined {
   if (keySecret === undefined || agentServiceAccount === undefined) return undefined;
@@ -80,7 +92,7 @@ async function checkResource(kube: KubeClient): Promise<CheckResult> {
     return failed(
       'crd',
       `the cluster does not have the resource ${name}`,
-      'Install it: helm upgrade with crds.enabled=true, or kubectl apply -f crds/plegreports.plegwatch.dev.yaml.',
+      'Run the helm upgrade of this release again, which makes it unless crds.enabled is false. Where helm did not install it: kubectl apply --server-side -f crds/plegreports.plegwatch.dev.yaml.',
     );
   }
 }

@@ -5,11 +5,13 @@
 import type { CommandLine } from './commandLine.ts';
 import { argument, flagOf, oneOf, required, type Setting } from './settings.ts';
 
-const SHELLS = ['bash', 'zsh', 'fish'] as const;
+const SHELLS = ['bash', 'zsh', 'fish', 'kubectl'] as const;
 type Shell = (typeof SHELLS)[number];
 
 export const COMPLETION_SETTINGS = {
-  shell: argument(required('SHELL', 'bash, zsh or fish', oneOf(...SHELLS))),
+  shell: argument(
+    required('SHELL', 'bash, zsh, fish, or kubectl: its plugin kubectl_complete-plegwatch', oneOf(...SHELLS)),
+  ),
 } as const;
 
 type Flag = readonly [key: string, setting: Setting<unknown>];
@@ -27,6 +29,7 @@ const WRITERS: Readonly<Record<Shell, (name: string, commands: readonly Complete
   zsh: (name, commands) =>
     `#compdef ${name}\nautoload -U +X bashcompinit && bashcompinit\n${bash(name, commands)}`,
   fish,
+  kubectl,
 };
 
 export async function completionOf(shell: Shell, { name, commands }: CommandLine): Promise<string> {
@@ -48,7 +51,8 @@ const takesValue = ({ placeholder }: Setting<unknown>): boolean => placeholder !
 const spellings = ([key, { short }]: Flag): string[] =>
   short === undefined ? [flagOf(key)] : [flagOf(key), `-${short}`];
 
-function bash(name: string, commands: readonly CompletedCommand[]): string {
+/** Sets the words of the shell's variable `words`, by its variables `command` and `previous`. */
+function wordCases(commands: readonly CompletedCommand[]): string[] {
   const valueCases = commands.flatMap(({ name: command, flags }) =>
     flags
       .filter(([, setting]) => takesValue(setting))
@@ -62,12 +66,6 @@ function bash(name: string, commands: readonly CompletedCommand[]): string {
     return `        ${command}) words='${words.join(' ')}' ;;`;
   });
   return [
-    `_${name}() {`,
-    `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD - 1]}" command="\${COMP_WORDS[1]}" words=''`,
-    `  if [ "$COMP_CWORD" -eq 1 ]; then`,
-    `    COMPREPLY=($(compgen -W '${[...commands.map((each) => each.name), 'help', '--version'].join(' ')}' -- "$current"))`,
-    '    return',
-    '  fi',
     '  case "$command $previous" in',
     ...valueCases,
     '    *)',
@@ -76,9 +74,47 @@ function bash(name: string, commands: readonly CompletedCommand[]): string {
     '      esac',
     '      ;;',
     '  esac',
+  ];
+}
+
+const firstWords = (commands: readonly CompletedCommand[]): string =>
+  [...commands.map(({ name }) => name), 'help', '--version'].join(' ');
+
+function bash(name: string, commands: readonly CompletedCommand[]): string {
+  return [
+    `_${name}() {`,
+    `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD - 1]}" command="\${COMP_WORDS[1]}" words=''`,
+    `  if [ "$COMP_CWORD" -eq 1 ]; then`,
+    `    COMPREPLY=($(compgen -W '${firstWords(commands)}' -- "$current"))`,
+    '    return',
+    '  fi',
+    ...wordCases(commands),
     '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
     '}',
     `complete -o default -F _${name} ${name}`,
+    '',
+  ].join('\n');
+}
+
+/** kubectl runs it with the words after its plugin's name; the last one is to be completed. Options before the command are those of the plugin. */
+function kubectl(name: string, commands: readonly CompletedCommand[]): string {
+  return [
+    '#!/bin/sh',
+    `# What can follow in \`kubectl ${name} …\`, then whether files can (:0) or not (:4).`,
+    'while [ $# -gt 1 ]; do',
+    '  case $1 in --*=*) shift ;; -*) shift 2 ;; *) break ;; esac',
+    'done',
+    `command=\${1-} previous='' current='' words=''`,
+    'for word; do previous=$current current=$word; done',
+    'if [ $# -gt 1 ]; then',
+    ...wordCases(commands),
+    'elif [ $# = 1 ]; then',
+    `  words='${firstWords(commands)} --namespace --release --avoid --context --kubeconfig --help'`,
+    'fi',
+    'for word in $words; do',
+    `  case $word in "$current"*) printf '%s\\n' "$word" ;; esac`,
+    'done',
+    `if [ -n "$words" ]; then echo :4; else echo :0; fi`,
     '',
   ].join('\n');
 }

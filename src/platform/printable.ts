@@ -22,6 +22,9 @@ export interface StyledText {
   readonly style?: Style | undefined;
 }
 
+/** A text as lines for {@link printStyled}. */
+export const unstyled = (text: string): StyledText[][] => text.split('\n').map((line) => [{ text: line }]);
+
 /** People see colours: standard output is a terminal, and they did not switch them off (no-color.org). */
 const hasColours = (): boolean => process.stdout.isTTY === true && !process.env['NO_COLOR'];
 

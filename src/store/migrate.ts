@@ -2,12 +2,11 @@
  * `plegwatch migrate`: brings a database to this program's schema, stores the settings that belong to the database, and grants roles
  * what they need. Run as the owner of the database; no superuser is needed. A database that is ahead and compatible stays as it is.
  */
-import { setTimeout as delay } from 'node:timers/promises';
-import { monoNow } from '../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
 import { ThrottledLog } from '../platform/throttledLog.ts';
-import { between, type Micros, millis } from '../protocol/units.ts';
+import { untilReachable } from '../platform/untilReachable.ts';
+import { type Micros, millis } from '../protocol/units.ts';
 import { withClient } from './connection.ts';
 import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';
 import { explainDatabaseError } from './databaseError.ts';
@@ -41,12 +40,16 @@ export interface MigrateOptions extends DatabaseSettings {
 /** An advisory lock, the same in every version: two migrations of one database never run at the same time. */
 const LOCK = 5_143_873_211;
 const LOCK_WAIT_MS = 120_000;
-const RECONNECT_MS = 1_000;
 
 /** Applies what is missing and returns the names of those migrations. Safe to run twice, also at the same time. */
 export async function migrate(options: MigrateOptions): Promise<{ applied: string[] }> {
-  const { log } = options;
-  await untilReachable(options);
+  const { databaseWait = millis(0), log } = options;
+  const throttled = new ThrottledLog(log, { linesPerMinute: 1 });
+  await untilReachable(() => withClient(options, 'plegwatch migrate', async () => undefined), {
+    codes: ['DATABASE_UNREACHABLE'],
+    wait: databaseWait,
+    onWait: (error) => throttled.warn({ error: messageOf(error) }, 'waiting for Postgres'),
+  });
   const files = readMigrations(options.migrationsDir ?? defaultMigrationsDir());
   return withClient(options, 'plegwatch migrate', async (sql) => {
     try {
@@ -68,24 +71,6 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
       throw explainDatabaseError(options, error);
     }
   });
-}
-
-/** Returns once Postgres can be reached. Throws what keeps it from being reached when the time is up, anything else at once. */
-async function untilReachable(options: MigrateOptions): Promise<void> {
-  const { databaseWait = millis(0), log } = options;
-  const throttled = new ThrottledLog(log, { linesPerMinute: 1 });
-  const start = monoNow();
-  for (;;) {
-    try {
-      await withClient(options, 'plegwatch migrate', async () => undefined);
-      return;
-    } catch (error) {
-      const isDown = error instanceof PlegwatchError && error.code === 'DATABASE_UNREACHABLE';
-      if (!isDown || between(start, monoNow()) >= databaseWait) throw error;
-      throttled.warn({ error: messageOf(error) }, 'waiting for Postgres');
-    }
-    await delay(RECONNECT_MS);
-  }
 }
 
 async function readApplied(sql: SqlRunner): Promise<AppliedMigration[]> {

@@ -94,6 +94,11 @@ export const json = <S extends v.GenericSchema>(schema: S): Field<v.InferOutput<
   read: (value) => checked(schema, value),
 });
 
+/** A text that is one of these. */
+export const word = <W extends string>(...words: readonly W[]): Field<W> => ({
+  ...{ ...json(v.picklist(words)), type: 'text' },
+});
+
 /** A value of the schema. Throws DATABASE_VALUE, which says where it differs. */
 export function checked<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> {
   const { issues, output } = v.safeParse(schema, value);

@@ -2,7 +2,7 @@
  * What `plegwatch ui` answers: the JSON between the server and the page. Types only, so that a browser can import it.
  *
  *   GET /api/fleet                                    FleetAnswer
- *   GET /api/timeline?cluster=&node=&from=&to=        TimelineAnswer
+ *   GET /api/timeline?cluster=&node= [&from=&to= | &last=seconds]  TimelineAnswer
  *   GET /api/finding?id= [&cluster=&node=]            FindingAnswer
  *   GET /api/versions [?from=&to=]                    VersionsAnswer
  *   GET /api/search?q=                                SearchAnswer
@@ -57,7 +57,7 @@ export type ErrorCode =
   | 'ACCESS_UNKNOWN'
   | 'INTERNAL';
 
-/** Rows in the order of their time: at most so many, the latest ones. */
+/** Rows in the order of their time, or of their beginning: at most so many, the latest ones, or those that ended last. */
 export interface Rows<T> {
   readonly rows: readonly T[];
   /** Null if these are all of them. */
@@ -104,9 +104,12 @@ export interface FleetNode {
   /** Active, Arming, Silent, Starved, Interrupted, Unsupported, Disabled, Unsafe, Off or Unknown. */
   readonly streamState: string;
   readonly streamReason: string | null;
-  /** Missed events of the last 24 hours that did not come later; null where nothing could be observed. */
+  /** Missed events of the last 24 hours that did not come later, whether its agent reports now or not; null where nothing could be observed. */
   readonly missed24h: number | null;
-  /** The share of the last 24 hours, or since the node is known, in which the stream was watched, from 0 to 1; null where there is no agent. */
+  /**
+   * The share of the time in which the stream was watched, from 0 to 1, since the beginning of the hour 24 hours ago, or since the node is known; null
+   * where there is no agent, or no minute of it yet.
+   */
   readonly completeness24h: number | null;
   /** Why the evidence is not complete, as in the condition EvidenceComplete of its report; null if it is, or no report was built. */
   readonly incompleteReason: string | null;
@@ -270,7 +273,7 @@ export interface TimelineFinding {
   readonly eventType: string | null;
   readonly cause: string | null;
   readonly container: number | null;
-  /** Where it belongs on the timeline: when it happened, else the end of its window, else when it was found. */
+  /** Where it belongs on the timeline: when it happened, else the end of its window, and never after it was found. */
   readonly at: Time;
   /** The event was due within this window. */
   readonly from: Time | null;

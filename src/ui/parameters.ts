@@ -1,6 +1,7 @@
 /*
  * The parameters of a request. Each is given once; one that the path does not have is refused, so that a typo is not ignored.
  */
+import { MIN_SEARCH } from '../analysis/find/limits.ts';
 import { badParameter, RequestError } from './requestError.ts';
 
 /** Longer than any name in Kubernetes. */
@@ -8,8 +9,6 @@ const MAX_NAME = 253;
 /** From the year 1000 on: Postgres has no year 0. */
 const TIME = /^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?Z$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** A query that every row matches is no search. */
-const MIN_SEARCH = 2;
 const DAY_MS = 86_400_000;
 
 export type Parameters = Readonly<Record<string, string | undefined>>;
@@ -59,14 +58,23 @@ export interface Period {
   readonly to: Date;
 }
 
-/** From `from` until `to`; without them the last `defaultMs` until now. */
-export function periodIn(parameters: Parameters, defaultMs: number, maxDays: number): Period {
-  const to = timeIn(parameters, 'to') ?? new Date();
-  const from = timeIn(parameters, 'from') ?? new Date(to.getTime() - defaultMs);
+/** From `from` until `to`; without them the last `last` seconds, else the last `defaultMs`, until now. */
+export function periodIn(parameters: Parameters, defaultMs: number, maxDays: number, now: Date): Period {
+  const lengthMs = lengthIn(parameters) ?? defaultMs;
+  const to = timeIn(parameters, 'to') ?? now;
+  const from = timeIn(parameters, 'from') ?? new Date(to.getTime() - lengthMs);
   if (from >= to) throw badParameter('from', 'before to');
   if (to.getTime() - from.getTime() > maxDays * DAY_MS)
     throw badParameter('from', `at most ${maxDays} days before to`);
   return { from, to };
+}
+
+function lengthIn(parameters: Parameters): number | undefined {
+  const { last, from, to } = parameters;
+  if (last === undefined) return undefined;
+  if (!/^[1-9]\d{0,8}$/.test(last)) throw badParameter('last', 'a number of seconds');
+  if (from !== undefined || to !== undefined) throw badParameter('last', 'given without from and to');
+  return Number(last) * 1000;
 }
 
 function timeIn(parameters: Parameters, name: string): Date | undefined {

@@ -68,6 +68,11 @@ const readFinding = (
 
 async function write(shown: Omit<PageRecord, 'writtenAt' | 'version'>, file: string): Promise<string> {
   const html = recordPage({ writtenAt: shown.timeline.now, version: VERSION, ...shown });
+  if (file === '-') {
+    // As it is: escaped, its script would be another one than its policy allows.
+    process.stdout.write(html);
+    return '';
+  }
   await writeOutput('--html', file, [html]);
   return `${file}: ${Math.ceil(html.length / 1024)} KiB\n`;
 }

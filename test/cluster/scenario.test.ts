@@ -2,7 +2,9 @@
  * plegwatch on a real cluster, installed by the documentation's own commands. One cluster serves all tests, in this order: each begins
  * with a plegwatch that is installed and watches both nodes, and leaves one behind.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { documentedCommands, REGISTRY } from '../../devtools/cluster/documentedCommands.ts';
 import type { ClusterNode } from '../../devtools/cluster/node.ts';
@@ -35,6 +37,7 @@ needs(
 )('a cluster of two nodes', () => {
   let bed: ClusterBed;
   let nodes: readonly ClusterNode[];
+  const folder = mkdtempSync(join(tmpdir(), 'on-call-'));
 
   beforeAll(async () => {
     bed = await startBed();
@@ -43,6 +46,7 @@ needs(
 
   afterAll(async () => {
     await bed?.stop();
+    rmSync(folder, { recursive: true });
     expect(leftovers()).toEqual([]);
   });
 
@@ -67,6 +71,60 @@ needs(
       expect(examined).not.toMatch(/^(warning|failed) /m);
     }
     for (const witness of bed.witnesses.values()) await witness.start();
+  });
+
+  it('kubectl plegwatch runs commands in a pod of the controller or the page, with no more than the documented rights', async () => {
+    const ask = (command: string) =>
+      bed.cluster.shell(`export PATH="$PWD/kubectl:$PATH"; kubectl plegwatch ${command}`);
+    const names = nodes.map(({ name }) => name);
+    const reported = async () =>
+      JSON.parse(await ask('report -o json')).items.map((item: NamedItem) => item.metadata.name);
+    expect(await reported()).toEqual(names);
+    expect(await ask('report --node nowhere 2>&1 || echo "code $?"')).toMatch(
+      /There is no node nowhere .*\[NOT_FOUND\]\n(.*\n)?code 1\n$/s,
+    );
+    expect(await ask('timeline 2>&1 || echo "code $?"')).toMatch(
+      /missing required argument 'NODE'\n(.*\n)*code 2\n$/,
+    );
+
+    const page = (values: string) =>
+      bed.cluster.shell(`
+        helm upgrade plegwatch helm/plegwatch --namespace ${NAMESPACE} --reset-then-reuse-values ${values} --wait ${TIMEOUT}`);
+    await bed.query(`CREATE ROLE page LOGIN PASSWORD 'PASSWORD'`);
+    await bed.query(`SELECT store.grant_reader('page', $1)`, [CLUSTER]);
+    await page(
+      '--set ui.enabled=true --set ui.database.url=postgres://page:PASSWORD@db.example:5432/plegwatch',
+    );
+    expect(await reported()).toEqual(names);
+    for (const name of names) {
+      expect(await ask(`find ${name}`)).toMatch(new RegExp(`^node ${name}, cluster ${CLUSTER}, last seen `));
+      expect(await ask(`timeline ${name} --html - | sed -n 1p`)).toMatch(/^<!doctype html>/i);
+    }
+    for (const command of ['readiness', 'fallbacks', 'audit --from -1m']) await ask(command);
+    const onTerminal = `env -u NO_COLOR script -qec "kubectl plegwatch timeline ${names[0]}" /dev/null`;
+    expect(await bed.cluster.shell(`export PATH="$PWD/kubectl:$PATH"; ${onTerminal}`)).toContain('\u001b[');
+
+    const kubeconfig = join(folder, 'on-call');
+    await bed.cluster.shell(`
+      kubectl -n ${NAMESPACE} create serviceaccount on-call
+      kubectl config view --raw --minify > ${kubeconfig}
+      export KUBECONFIG=${kubeconfig} token=$(kubectl -n ${NAMESPACE} create token on-call)
+      kubectl config set-credentials on-call --token=$token
+      kubectl config set-context --current --user=on-call`);
+    const asOnCall = (command: string) => ask(`--kubeconfig ${kubeconfig} ${command} 2>&1 || echo "code $?"`);
+    const refused = 'kubectl plegwatch: cannot list the pods';
+    expect(await asOnCall('report')).toContain(`${refused} of all namespaces. Name one with -n`);
+    expect(await asOnCall(`-n ${NAMESPACE} report`)).toContain(`${refused} in the namespace ${NAMESPACE}.`);
+    const documented = documentedCommands('docs/how-to/terminal.md', '## In a cluster: kubectl plegwatch');
+    const [role = ''] = /^kubectl apply.*?--group=on-call$/ms.exec(documented) ?? [];
+    await bed.cluster.shell(role.replace('on-call', `system:serviceaccounts:${NAMESPACE}`));
+    const report = new RegExp(`^${names[0]} `, 'm');
+    const isAllowed = async () => report.test(await asOnCall(`-n ${NAMESPACE} report`));
+    await waitFor('the role counts', isAllowed, WITHIN_MS, 500);
+
+    await page('--set ui.enabled=false');
+    await bed.cluster.shell(`
+      kubectl -n ${NAMESPACE} delete serviceaccount/on-call role/plegwatch-commands rolebinding/plegwatch-commands`);
   });
 
   it('every event is stored once, or lies in a declared gap, while agents and controller are restarted', async () => {
@@ -235,12 +293,16 @@ needs(
     for (const node of nodes) expect(existsSync(node.path('/var/lib/plegwatch'))).toBe(true);
     expect(await rows()).toBeGreaterThanOrEqual(before);
 
-    await bed.cluster.shell(commandOf(documentedCommands('docs/how-to/install.md'), 'helm install'));
+    await bed.cluster.shell(commandOf(documentedCommands('docs/how-to/install.md'), 'helm upgrade'));
     await bed.underChurn(watched);
     await bed.nothingIsLost();
     expect(await rows()).toBeGreaterThan(before);
   });
 });
+
+interface NamedItem {
+  readonly metadata: { readonly name: string };
+}
 
 /** What an account may do in the namespace of the release and in the cluster, apart from what everybody may. */
 async function rightsOf({ cluster }: ClusterBed, account: string): Promise<string[]> {

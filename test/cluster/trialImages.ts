@@ -4,7 +4,7 @@
  * POSTGRES_PASSWORD, POSTGRES_DB and PGDATA, listens to nobody until it is initialised, and has pg_isready.
  */
 import { execFileSync } from 'node:child_process';
-import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { withBuildah } from '../../devtools/image/buildah.ts';
 import { baseLayer } from '../../devtools/image/layers.ts';
@@ -43,10 +43,7 @@ export function writeTrialImages(folder: string): string[] {
   const origin = where('image-base-amd64');
   const base = baseLayer({ node: join(origin, 'node'), debian: join(origin, 'debian') });
   const users = file('root:x:0:0:root:/:/\npostgres:x:999:999:postgres:/tmp:/\n');
-  const redis = programIn(
-    join(dirname(dirname(where('redis-server'))), 'usr/bin/redis-server'),
-    'usr/local/bin/redis-server',
-  );
+  const redis = programIn(redisServer(), 'usr/local/bin/redis-server');
   const postgres = new Map([
     ...treeOf(dirname(dirname(where('postgres'))), 'opt/postgres'),
     ...programIn(where('postgres'), 'opt/postgres/bin/postgres'),
@@ -81,6 +78,13 @@ COPY root /
 ENV PATH=/usr/local/bin LD_LIBRARY_PATH=/opt/lib
 ENTRYPOINT ["${entry}"]
 `;
+
+/** The program, which one of this system is; what the cache has beside it in `bin` is a script that names its libraries. */
+function redisServer(): string {
+  const found = where('redis-server');
+  const program = join(dirname(dirname(found)), 'usr/bin/redis-server');
+  return existsSync(program) ? program : found;
+}
 
 /** A program with the libraries that it finds here. */
 function programIn(program: string, at: string): Map<string, Entry> {

@@ -2,6 +2,7 @@
  * What the chart asks a cluster before it changes anything, what it keeps of an earlier release, and the Pod Security levels that
  * its pods meet, on a real API server.
  */
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { where } from '../../devtools/localServices/where.ts';
@@ -32,14 +33,18 @@ needs(
 
   const kubectl = (args: readonly string[], input = ''): Promise<ProgramResult> =>
     run(where('kubectl'), ['--kubeconfig', server.kubeconfig, ...args], input);
-  /** Runs helm without the hooks, whose Jobs nobody would run here. */
+  /** Runs helm without the hooks, whose Jobs nobody would run here. The agents of each namespace have a folder of their own. */
   const release = (
     command: string,
     namespace: string,
     values: Values,
     name = 'plegwatch',
-  ): Promise<ProgramResult> =>
-    helm([command, name, CHART, '--no-hooks', '--kubeconfig', server.kubeconfig, '-n', namespace], values);
+    spool = `/var/lib/${namespace}`,
+  ): Promise<ProgramResult> => {
+    const place = ['--kubeconfig', server.kubeconfig, '-n', namespace];
+    const set = ['--set', `agent.spool.hostPath=${spool}`];
+    return helm([command, name, CHART, '--no-hooks', ...place, ...set], values);
+  };
   const namespaceWith = async (level?: string): Promise<string> => {
     const name = `n${++namespaces}`;
     const metadata = { name, labels: level === undefined ? {} : { [POD_SECURITY]: level } };
@@ -102,9 +107,34 @@ needs(
       expect(await release('install', namespace, waiting)).toMatchObject({ code: 0 });
     });
 
+    test('agents that would wait for those of another release, and with a folder of their own they install', async () => {
+      const [first, second] = [await namespaceWith(), await namespaceWith()];
+      const values = withoutDefinition({ ...MINIMAL, fullnameOverride: 'sharing' });
+      const other = withoutDefinition({ ...MINIMAL, fullnameOverride: 'waiting' });
+      expect(await release('install', first, values)).toMatchObject({ code: 0 });
+      const { code, stderr } = await release('install', second, other, 'plegwatch-2', `/var/lib/${first}`);
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringContaining(
+          `the release ${first}/plegwatch has agents with the folder /var/lib/${first}`,
+        ),
+      ]);
+      expect(await release('install', second, other, 'plegwatch-2')).toMatchObject({ code: 0 });
+      expect(await release('upgrade', first, values)).toMatchObject({ code: 0 });
+    });
+
     test('a resource definition that another release owns, and its cure makes it install', async () => {
       const [first, second] = [await namespaceWith(), await namespaceWith()];
       expect(await release('install', first, MINIMAL)).toMatchObject({ code: 0 });
+      // Lost and made again, by helm or by hand: the next upgrade goes on.
+      const definition = 'plegreports.plegwatch.dev';
+      const gone = () => kubectl(['delete', 'crd', definition, '--wait']);
+      expect(await gone()).toMatchObject({ code: 0 });
+      expect(await release('upgrade', first, MINIMAL)).toMatchObject({ code: 0 });
+      expect(await gone()).toMatchObject({ code: 0 });
+      const file = join(import.meta.dirname, `../../crds/${definition}.yaml`);
+      expect(await kubectl(['apply', '--server-side', '-f', file])).toMatchObject({ code: 0 });
+      expect(await release('upgrade', first, MINIMAL)).toMatchObject({ code: 0 });
       const again = () => release('install', second, MINIMAL, 'plegwatch-2');
       const { code, stderr } = await again();
       expect([code, stderr]).toEqual([

@@ -2,11 +2,16 @@
  * `plegwatch completion`: as a real bash completes, and each line for fish.
  */
 import { execFileSync } from 'node:child_process';
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { where } from '../../devtools/localServices/where.ts';
 import { REPORT_OUTPUTS, REPORT_SETTINGS } from '../../src/controller/reports/settings.ts';
 import { flagOf } from '../../src/platform/settings.ts';
-import { CLI } from '../support/build.ts';
+import { CLI, ROOT } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
+import { needs } from '../support/needs.ts';
 
 /** What bash offers for the last of these words. */
 function offered(...words: string[]): string[] {
@@ -63,8 +68,42 @@ describe('plegwatch completion', () => {
     }
   });
 
+  needs('kubectl')('of kubectl', () => {
+    let folder: string;
+
+    beforeAll(() => {
+      folder = mkdtempSync(join(tmpdir(), 'kubectl-completion-'));
+      const completion = execFileSync(process.execPath, [CLI, 'completion', 'kubectl']);
+      writeFileSync(join(folder, 'kubectl_complete-plegwatch'), completion, { mode: 0o755 });
+      symlinkSync(join(ROOT, 'kubectl/kubectl-plegwatch'), join(folder, 'kubectl-plegwatch'));
+    });
+    afterAll(() => rmSync(folder, { recursive: true }));
+
+    /** What kubectl offers for the last of these words, and whether it offers files too. */
+    const offeredByKubectl = (...words: string[]): [words: string[], directive: string | undefined] => {
+      const env = { PATH: `${folder}:${process.env['PATH']}`, HOME: folder };
+      const printed = execFileSync(where('kubectl'), ['__complete', 'plegwatch', ...words], {
+        ...{ env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] },
+      });
+      const lines = printed.trimEnd().split('\n');
+      return [lines.slice(0, -1), lines.at(-1)];
+    };
+
+    test('commands, flags and values are completed, behind options of the plugin too', () => {
+      expect(offeredByKubectl('fin')).toEqual([['find', 'finding'], ':4']);
+      expect(offeredByKubectl('-n', 'plegwatch', '--release=x', 'ti')).toEqual([['timeline'], ':4']);
+      expect(offeredByKubectl('report', '--output', '')).toEqual([[...REPORT_OUTPUTS], ':4']);
+      expect(offeredByKubectl('report', '--fail')).toEqual([['--fail-on'], ':4']);
+      expect(offeredByKubectl('--rel')).toEqual([['--release'], ':4']);
+      expect(offeredByKubectl('export', 'findings', '--dir', '')).toEqual([[], ':0']);
+    });
+  });
+
   test('an unknown shell is refused with those that there are', async () => {
     const { code, stderr } = await plegwatch(['completion', 'tcsh']);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('SHELL must be one of bash, zsh, fish')]);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('SHELL must be one of bash, zsh, fish, kubectl'),
+    ]);
   });
 });

@@ -2,7 +2,7 @@
  * `plegwatch doctor`: with everything in order it finds nothing, and for each thing that is broken it names the cure. Cures that are commands are
  * run, and cure.
  */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,14 +16,21 @@ import {
   type PlegwatchSettings,
   startPlegwatch,
 } from '../../devtools/localServices/plegwatch.ts';
+import { freePort } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { putReport } from '../../src/controller/reports/nodeReports.ts';
+import { writeUnknown } from '../../src/controller/reports/unknown.ts';
 import type { CheckResult } from '../../src/doctor/check.ts';
-import { createKubeClient } from '../../src/kube/client.ts';
+import { checkReports } from '../../src/doctor/reportChecks.ts';
+import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
+import { NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
+import { nodeOf } from '../../src/kube/projection.ts';
 import { variableOf } from '../../src/platform/settings.ts';
 import { CLI } from '../support/build.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
+import { build } from '../support/evidenceRow.ts';
 import { FakeKubelet, makeAuthority, metricsText, plain, removeAuthority } from '../support/fakeKubelet.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
@@ -94,6 +101,7 @@ needs(
   let stealing: SimulatedRuntime;
   let kubelet: FakeKubelet;
   let api: LocalApiServer;
+  let kube: KubeClient;
   let controller: LocalPlegwatch;
   let agentSettings: PlegwatchSettings;
   let controllerSettings: PlegwatchSettings;
@@ -110,9 +118,8 @@ needs(
     ]);
     admin = new Redis(redis.port);
     databaseUrl = await postgres.database();
-    const kube = await createKubeClient({ kubeconfig: api.kubeconfig });
+    kube = await createKubeClient({ kubeconfig: api.kubeconfig });
     await installPlegReports(kube);
-    kube.close();
     controller = await startPlegwatch({
       cli: CLI,
       command: 'controller',
@@ -132,10 +139,12 @@ needs(
       redisUrl: redis.urlOf('controller'),
       databaseUrl,
       kubeconfig: api.kubeconfig,
+      lease: 'default/plegwatch-controller',
     };
   });
   afterAll(async () => {
     admin.disconnect();
+    kube.close();
     await controller.stop();
     await Promise.all([redis, containerd, kubelet, api, stealing, postgres].map((service) => service.stop()));
     removeAuthority(authority);
@@ -170,6 +179,7 @@ needs(
       'api server',
       'api rights',
       'crd',
+      'reports',
     ]);
   });
 
@@ -189,6 +199,82 @@ needs(
     expect([nothing.code, nothing.stderr]).toEqual([2, expect.stringContaining('Nothing to check')]);
     const wrong = await doctor({ ...agentSettings, relistPeriod: 'often' });
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--relist-period')]);
+  });
+
+  describe('of the program beside it', () => {
+    it('says that it is ready, or does not answer', async () => {
+      const ready = await finds({ httpAddress: `127.0.0.1:${controller.port}` }, 0, []);
+      expect(named(ready, 'program')?.message).toMatch(/is ready$/);
+      const absent = await finds({ httpAddress: `127.0.0.1:${await freePort()}` }, 1, ['program failed']);
+      expect(named(absent, 'program')?.message).toMatch(/does not answer/);
+    });
+
+    it('says that an agent waits for the spool of the agent of another release, and what to do', async () => {
+      const spoolDir = join(dir, 'spool');
+      const settings = { ...agentSettings, spoolDir };
+      const first = await startPlegwatch({ cli: CLI, command: 'agent', settings });
+      const httpAddress = `127.0.0.1:${await freePort()}`;
+      const variables = Object.entries({ ...settings, httpAddress }).map(([key, value]) => [
+        variableOf(key),
+        value,
+      ]);
+      const env = { PATH: process.env['PATH'], ...Object.fromEntries(variables) };
+      const second = spawn(process.execPath, [CLI, 'agent'], { env, stdio: 'ignore' });
+      try {
+        await waitFor('it says why it waits', async () => {
+          const examined = await examine({ ...settings, httpAddress });
+          expect(problems(examined)).toEqual(['program failed']);
+          expect(named(examined, 'program')?.message).toMatch(
+            /another agent holds the lock of the spool .* uninstall the other release/,
+          );
+          return true;
+        });
+        await finds({ ...settings, httpAddress: `127.0.0.1:${first.port}` }, 0, []);
+      } finally {
+        second.kill('SIGKILL');
+        await first.stop();
+      }
+    });
+  });
+
+  describe('of the reports', () => {
+    const MINUTE_MS = 60_000;
+
+    it('names Nodes without one, old ones, and that no controller can work', async () => {
+      for (const name of ['kept', 'lacking']) {
+        const node = await kube.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
+        if (name === 'lacking') continue;
+        const status = { ...build(), observedAt: `${new Date().toISOString().slice(0, 19)}Z` };
+        const { signal } = new AbortController();
+        await putReport(kube, name, nodeOf(node, { reported: [], stored: [] }).node, status, signal);
+      }
+      try {
+        await finds(controllerSettings, 0, []);
+        const inMinutes = (minutes: number) => checkReports(kube, Date.now() + minutes * MINUTE_MS);
+        expect(await inMinutes(3)).toMatchObject({
+          status: 'warning',
+          message: '1 of 2 Nodes have no report: lacking',
+        });
+        expect(await inMinutes(8)).toMatchObject({
+          status: 'failed',
+          message: 'the reports of 1 of 2 Nodes are older than 7 minutes: kept',
+        });
+        await writeUnknown(kube, () => new Date(), new AbortController().signal);
+        const examined = await finds(controllerSettings, 1, ['reports failed']);
+        expect(named(examined, 'reports')?.message).toBe(
+          'no controller can work, say the reports of 1 of 2 Nodes',
+        );
+      } finally {
+        await kube.delete(PLEG_REPORTS, 'kept');
+        for (const name of ['kept', 'lacking']) await kube.delete(NODES, name);
+      }
+    });
+
+    it('warns that without a Lease a controller leaves them as they are', async () => {
+      const { lease: _, ...without } = controllerSettings;
+      const examined = await finds(without, 0, ['lease warning']);
+      expect(named(examined, 'lease')?.cure).toMatch(/^Set --lease/);
+    });
   });
 
   describe('on a node', () => {
@@ -334,8 +420,9 @@ needs(
       const users = { [username]: password };
       const bouncer = await startPgBouncer({ postgres: postgres.part.port, users, poolSize: 2 });
       const pooled = `postgres://${username}:${password}@127.0.0.1:${bouncer.port}${pathname}`;
+      const { lease: _, ...leadsAlways } = controllerSettings;
       const settings = {
-        ...controllerSettings,
+        ...leadsAlways,
         cluster: 'shared',
         redisUrl: redis.urlOf('controller', 'shared'),
       };
@@ -451,7 +538,7 @@ needs(
       ]);
       const { message, cure } = named(examined, 'api rights') ?? {};
       expect(message).toMatch(
-        /may not: list nodes, .*patch plegreports\/status\.plegwatch\.dev, create events\.events\.k8s\.io, .*, get pods$/,
+        /may not: list nodes, .*patch plegreports\/status\.plegwatch\.dev, create events\.events\.k8s\.io, .*, get pods, .*patch leases\.coordination\.k8s\.io plegwatch-controller$/,
       );
       expect(cure).toMatch(/ClusterRole/);
     });
@@ -462,7 +549,9 @@ needs(
         const examined = await finds({ ...controllerSettings, kubeconfig: bare.kubeconfig }, 1, [
           'crd failed',
         ]);
-        expect(named(examined, 'crd')?.cure).toMatch(/kubectl apply -f crds/);
+        expect(named(examined, 'crd')?.cure).toMatch(
+          /^Run the helm upgrade .*kubectl apply --server-side -f crds/,
+        );
       } finally {
         await bare.stop();
       }

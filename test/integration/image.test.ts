@@ -199,6 +199,20 @@ needs(
       expect(filesOf(archive('-amd64')).get('app/THIRD-PARTY-NOTICES.txt')?.data.toString()).toBe(text);
     });
 
+    it("has kubectl's plugin with its completion, and its digest in the manifest for krew", () => {
+      const plugin = join(folder, `kubectl-plegwatch-${VERSION}.tar.gz`);
+      const files = readTar(gunzipSync(readFileSync(plugin)));
+      expect([...files].map(([name, { mode }]) => [name, mode])).toEqual([
+        ['LICENSE', 0o644],
+        ['kubectl-plegwatch', 0o755],
+        ['kubectl_complete-plegwatch', 0o755],
+      ]);
+      const script = readFileSync(`${ROOT}kubectl/kubectl-plegwatch`, 'utf8');
+      expect(files.get('kubectl-plegwatch')?.data.toString()).toBe(script);
+      const digest = createHash('sha256').update(readFileSync(plugin)).digest('hex');
+      expect(read('krew-plegwatch.yaml')).toContain(`sha256: ${digest}\n`);
+    });
+
     it('has the chart, which names the image of the same version', () => {
       const redis = ['redis.url=redis://r:6379', 'redis.agent.url=redis://r:6379'];
       const values = ['cluster=c', ...redis, 'database.url=postgres://p/d'].flatMap((value) => [

@@ -3,7 +3,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';
-import { readEvidence, readFindings } from '../../src/analysis/finding/finding.ts';
+import { readFindings, withEvidence } from '../../src/analysis/finding/finding.ts';
 import { findingText } from '../../src/analysis/finding/text.ts';
 import { runReport } from '../../src/controller/reports/command.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
@@ -134,7 +134,7 @@ needs('postgres', 'redis-server')('what the kubelet knew', () => {
     const text = await bed.store.transaction(async (sql) => {
       const [finding] = await readFindings(sql, late.findingId, null, undefined);
       if (finding === undefined) throw new Error('The finding is not stored.');
-      return findingText({ finding, evidence: await readEvidence(sql, finding) });
+      return findingText(await withEvidence(sql, finding));
     });
     expect(text).toContain('for at least 10.0 s, and for at most 40.0 s');
     const proven = [

@@ -15,7 +15,8 @@ import {
   startConditionPublisher,
 } from '../../src/controller/nodeConditions/publisher.ts';
 import { REMOVAL_RIGHTS, removeConditions } from '../../src/controller/nodeConditions/removal.ts';
-import { type NodeWatch, startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
+import { withdrawProblems } from '../../src/controller/nodeConditions/unknown.ts';
+import { NODE_RIGHTS, type NodeWatch, startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
 import { startReportWriter } from '../../src/controller/reports/writer.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { NODES } from '../../src/kube/object.ts';
@@ -52,10 +53,10 @@ needs(
   test('follow its report, beside those of others, and change their transition time only with their status', async () => {
     const id = await addNode('follows');
     await statusOf('follows', { type: 'Ready', status: 'True', reason: 'KubeletReady' });
-    start();
     await bed.evidence.state(id, { mode: 'Evented' });
     await bed.evidence.minutes(id, 60);
     await bed.evidence.due(id);
+    start();
     const well = await published('follows', 'False,False,False');
     await bed.evidence.state(id, { mode: 'Fallback', modeReason: 'StreamBroke' });
     await bed.evidence.due(id);
@@ -172,6 +173,29 @@ needs(
     expect(conditionsOf(await bed.admin.get(NODES, 'outage')).size).toBe(0);
     await bed.grant(PUBLISHING_RIGHTS);
     await published('outage', 'True,False,Unknown');
+  });
+
+  test('turn from a problem into Unknown while no controller can work, and back when one leads again', async () => {
+    const id = await addNode('unconfirmed');
+    await bed.evidence.state(id, { mode: 'Fallback' });
+    await buildReports('unconfirmed');
+    start({ withReports: false });
+    await published('unconfirmed', 'True,False,Unknown');
+    for (const program of running.splice(0).reverse()) await program.stop();
+    await addNode('others');
+    await applyAs('someone', 'others', [
+      { type: 'PLEGListsFailing', status: 'True', reason: 'Mine', message: '' },
+    ]);
+    await bed.grant([...NODE_RIGHTS, ...PUBLISHING_RIGHTS]);
+    expect(await withdrawProblems(bed.controller, () => new Date(), signal)).toBeGreaterThanOrEqual(1);
+    const [fallback] = await published('unconfirmed', 'Unknown,False,Unknown');
+    expect(fallback).toMatchObject({ reason: 'ControllerFails' });
+    expect(conditionsOf(await bed.admin.get(NODES, 'others')).get('PLEGListsFailing')).toBe('True');
+    expect(await withdrawProblems(bed.controller, () => new Date(), signal)).toBe(0);
+    await bed.grant(PUBLISHING_RIGHTS);
+    await bed.admin.delete(NODES, 'others');
+    start({ withReports: false });
+    await published('unconfirmed', 'True,False,Unknown');
   });
 
   test('are written by no controller that has lost its Lease', async () => {

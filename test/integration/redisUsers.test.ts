@@ -2,7 +2,8 @@
  * The two Redis users of a cluster, as `plegwatch redis-acl` prints them: programs work with these rights, and have no more.
  */
 import { createHash } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { run } from '../../devtools/localServices/process.ts';
@@ -166,10 +167,28 @@ needs('redis-server', 'postgres')('the Redis users of a cluster', () => {
     await isStored();
     await agent.stop();
     await controller.stop();
+    await onlyUninstallPattern();
     const early = [`${redisUserName('agent', CLUSTER)} hset`];
     expect((await refusals()).filter((each) => !early.includes(each))).toEqual([]);
     await runtime.stop();
   });
+
+  /** The pattern in the page about uninstalling finds every key of the cluster, and none of another one. */
+  async function onlyUninstallPattern(): Promise<void> {
+    const keys = await admin.keys('*');
+    expect(keys).toEqual(
+      expect.arrayContaining([queueKey('meta'), flowSettingsKey(CLUSTER), ackReplyKey(CLUSTER, NODE)]),
+    );
+    const page = readFileSync(join(import.meta.dirname, '../../docs/how-to/uninstall.md'), 'utf8');
+    const pattern = /--pattern '([^']+)'/.exec(page)?.[1]?.replace('prod-eu-1', CLUSTER) ?? '';
+    expect((await admin.keys(pattern)).sort()).toEqual(keys.sort());
+    for (const cluster of OTHERS) {
+      const foreign = [queueKey('wait', cluster), flowSettingsKey(cluster), ackReplyKey(cluster, CLUSTER)];
+      for (const key of foreign) await admin.set(key, '');
+      expect((await admin.keys(pattern)).sort()).toEqual(keys.sort());
+      await admin.del(...foreign);
+    }
+  }
 
   test('an agent whose password Redis refuses at its start records, is not ready, and ships when it has the right one', async () => {
     const node = 'node-2';

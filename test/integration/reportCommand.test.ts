@@ -14,6 +14,7 @@ import { EvidenceFixture } from '../support/storedRecords.ts';
 const FORMULA = '=HYPERLINK("http://evil.example";"x"),1';
 
 let server: TestServer;
+let west: EvidenceFixture;
 let store: Store;
 let databaseUrl: string;
 
@@ -23,7 +24,7 @@ needs('postgres')('plegwatch report', () => {
     databaseUrl = await server.database();
     store = await openStore({ databaseUrl, log: silent });
     const east = new EvidenceFixture(store, await store.ensureCluster('east'));
-    const west = new EvidenceFixture(store, await store.ensureCluster('west'));
+    west = new EvidenceFixture(store, await store.ensureCluster('west'));
     const fallen = await east.node('fallen');
     await east.state(fallen, { mode: 'Fallback', modeReason: 'StreamBroke' });
     await east.missed(fallen, 'cart-1');
@@ -131,6 +132,17 @@ needs('postgres')('plegwatch report', () => {
     ]);
     const fine = await report('--fail-on', 'missed,fallback,silent', '--node', 'healthy');
     expect([fine.code, fine.stderr]).toEqual([0, '']);
+  });
+
+  test('a silent agent is called silent only while a controller says that everything which agents sent is stored, as in Kubernetes', async () => {
+    const reasonOf = async () => {
+      const { stdout } = await report('--node', 'silent', '-o', 'json');
+      const [item] = JSON.parse(stdout).items;
+      return item.status.conditions.find(({ type }: { type: string }) => type === 'AgentReporting').reason;
+    };
+    expect(await reasonOf()).toBe('IngestBehind');
+    await west.caughtUp();
+    expect(await reasonOf()).toBe('AgentSilent');
   });
 
   test('without --fail-on the exit code is 0 whatever the nodes have, and 2 for a wrong command line', async () => {

@@ -334,6 +334,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
         }),
         ...(more.args ?? []),
       ],
+      env: { PLEGWATCH_INTERVAL_START: '100ms', ...more.env },
     });
   const noKube = { args: ['--no-kube'] };
 

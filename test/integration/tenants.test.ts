@@ -36,6 +36,7 @@ const CALLS: Readonly<Record<string, string>> = {
 const OF_OTHER_PARTS = [
   `INSERT INTO store.rejected (cluster_id, hash, at, last_at, queue, reason, error, claimed_node, bytes, head)
    SELECT cluster_id, 'x', now(), now(), 0, 'not_a_batch', '', '', 1, 'x' FROM store.cluster`,
+  'INSERT INTO store.ingest SELECT cluster_id, now(), now() FROM store.cluster',
   'INSERT INTO store.leader SELECT cluster_id, 1 FROM store.cluster',
   'INSERT INTO store.report (node_id, cluster_id) SELECT node_id, cluster_id FROM store.node',
   `INSERT INTO store.report_condition (node_id, cluster_id, type, status, reason, message, since)

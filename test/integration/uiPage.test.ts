@@ -7,7 +7,7 @@ import type { Route } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
-import type { ErrorAnswer } from '../../src/ui/api.ts';
+import type { ErrorAnswer, TimelineAnswer } from '../../src/ui/api.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { CLI } from '../support/build.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
@@ -70,7 +70,7 @@ needs('postgres', 'chromium')('the page', () => {
     const { page } = tab;
     await page.getByRole('heading', { name: 'Nodes, the worst first 13' }).waitFor();
     // The silent agent, and the Node that never had one.
-    await page.getByRole('button', { name: 'Unknown 2', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Mode unknown 2', exact: true }).waitFor();
     await page.getByRole('button', { name: 'Fallback 1', exact: true }).click();
     await page.getByRole('heading', { name: 'Nodes, the worst first 1' }).waitFor();
     await page.getByRole('button', { name: 'Fallback 1', exact: true }).click();
@@ -252,10 +252,232 @@ needs('postgres', 'chromium')('the page', () => {
     await tab.close();
   });
 
-  test('a node of which nothing is known says so', async () => {
+  test('a node without an agent shows what to do instead of empty rows', async () => {
     const tab = await browser.open(`${origin}/#/node/east/east-idle`);
-    await tab.page.getByText('This node never had an agent.').waitFor();
+    const { page } = tab;
+    await page.getByText('This node never had an agent.').waitFor();
+    await page.getByText('--field-selector spec.nodeName=east-idle').waitFor();
+    expect(await page.locator('.timeline').count()).toBe(0);
     expect(await tab.barriers()).toEqual([]);
+    await tab.close();
+  });
+
+  /** Findings of a node two hours ago, as many as these. */
+  const addFindings = (node: string, kind: string, many: number) =>
+    query(
+      databaseUrl,
+      `INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, seq, cluster_id, kind, event_type, cause, container_id, pod_uid,
+                                  pod_namespace, pod_name, container_name, window_from, window_to, proof)
+       SELECT gen_random_uuid(), t.at, (t.at AT TIME ZONE 'UTC')::date, n.node_id, n.context_id, 900000000 + i, n.cluster_id, $2, 'STOPPED',
+              'unannounced_by_list', 'ab', 'uid-a', 'shop', 'cart', 'app', t.at - interval '40 seconds', t.at - interval '35 seconds', '{"v": 1}'
+       FROM store.node n, generate_series(1, $3::int4) AS i,
+            LATERAL (SELECT now() - interval '2 hours' + i * interval '10 ms' AS at) t WHERE n.name = $1`,
+      [node, kind, many],
+    );
+
+  test('misses of a node stay after its agent went silent: in the figure, as a cell, and before nodes that are well', async () => {
+    await addFindings('east-006', 'missed', 349);
+    const [expected] = await query<{ missed: string; own: string }>(
+      databaseUrl,
+      `SELECT count(*) AS missed, count(*) FILTER (WHERE node = 'east-006') AS own FROM plegwatch.findings
+       WHERE kind = 'missed' AND resolved_at IS NULL AND detected_at > now() - interval '24 hours'`,
+    );
+    const tab = await browser.open(`${origin}/#/fleet?colour=misses`);
+    const { page } = tab;
+    const figure = page.locator('.tile', { hasText: 'Missed events' }).locator('.summary-value');
+    await figure.getByText(Number(expected?.missed).toLocaleString('en-US'), { exact: true }).waitFor();
+    await page.getByRole('button', { name: '100 or more 1', exact: true }).waitFor();
+    const first = page.locator('tbody tr').first();
+    expect(await first.getByRole('rowheader').textContent()).toBe('east-006');
+    expect(await first.getByRole('cell').nth(2).textContent()).toBe(expected?.own);
+    expect(await tab.barriers()).toEqual([]);
+    await page.goto(`${origin}/#/fleet?colour=completeness`);
+    await page.locator('.cell-lossy').first().waitFor();
+    await tab.close();
+  });
+
+  test('the figure of what is not watched leads to exactly these nodes, counted by reason', async () => {
+    const tab = await browser.open(`${origin}/`);
+    const { page } = tab;
+    const tile = page.locator('.tile', { hasText: 'Not watched now' });
+    const value = await tile.locator('.summary-value').textContent();
+    expect(value).toBe('2');
+    await tile.click();
+    await page.getByRole('heading', { name: `Nodes, the worst first ${value}`, exact: true }).waitFor();
+    for (const name of ['Agent silent 1', 'No agent 1'])
+      await page.getByRole('button', { name, exact: true, pressed: true }).waitFor();
+    await page.reload();
+    await page.getByRole('heading', { name: `Nodes, the worst first ${value}`, exact: true }).waitFor();
+    await tab.close();
+  });
+
+  test('the event stream of a silent agent is drawn until it was last heard of, and no further', async () => {
+    const tab = await browser.open(`${origin}/#/node/east/east-006?last=14400`);
+    const { page } = tab;
+    const drawn = page.locator('.timeline path.watched');
+    await drawn.first().waitFor();
+    const paths = await drawn.evaluateAll((all) => all.map((path) => path.getAttribute('d') ?? ''));
+    const right = Math.max(
+      ...paths.flatMap((path) => [...path.matchAll(/H([\d.]+)v/g)].map(([, x]) => Number(x))),
+    );
+    const width = await page.locator('.timeline svg').evaluate((svg) => Number(svg.getAttribute('width')));
+    // An hour of the four, right of the names.
+    expect((right - 190) / (width - 8 - 190)).toBeCloseTo(0.75, 1);
+    await page
+      .getByText(/^nothing observed: no agent, from .*: its agent is silent$/)
+      .waitFor({ state: 'attached' });
+    await page.getByText(/^Its agent has not reported for 1 h/).waitFor();
+    expect(await tab.barriers()).toEqual([]);
+    await tab.close();
+  });
+
+  test('a period that nobody observed has no gap and no finding to speak of', async () => {
+    const tab = await browser.open(
+      `${origin}/#/node/east/east-001?from=2090-01-01T00:00:00Z&to=2090-01-02T00:00:00Z`,
+    );
+    const { page } = tab;
+    await page.getByText('not yet', { exact: true }).waitFor();
+    await page.getByText('This period is still to come.').waitFor();
+    await page.getByText('Nothing is stored of this period, so nothing was found.').waitFor();
+    expect(await page.getByText('no gap').count()).toBe(0);
+    expect(await page.getByText(/every event that was due was received/).count()).toBe(0);
+    await tab.close();
+  });
+
+  test('where more is stored than can be drawn, the drawing and the heading say so', async () => {
+    await addFindings('west-001', 'duplicate', 2_001);
+    await query(
+      databaseUrl,
+      `INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at)
+       SELECT gen_random_uuid(), n.node_id, n.cluster_id, e.epoch, 'stream', 'broken', t.at, t.at + interval '1 second'
+       FROM store.node n JOIN store.epoch e USING (node_id),
+            LATERAL (SELECT now() - interval '3 hours' + i * interval '2 seconds' AS at FROM generate_series(1, 2500) AS i) t
+       WHERE n.name = 'west-001'`,
+    );
+    const tab = await browser.open(`${origin}/#/node/west/west-001?last=14400`, { colorScheme: 'dark' });
+    const { page } = tab;
+    await page
+      .getByText(/^This period has more than can be drawn; some are left out: gaps until .*, findings until /)
+      .waitFor();
+    await page.locator('.timeline rect.cut').first().waitFor();
+    await page.getByRole('heading', { name: 'Findings in this period 2,000 or more' }).waitFor();
+    await tab.close();
+  });
+
+  test('a miss that was resolved is called missed nowhere in its report', async () => {
+    const [resolved] = await query<{ finding_id: string }>(
+      databaseUrl,
+      `SELECT finding_id FROM plegwatch.findings WHERE kind = 'missed' AND resolved_at IS NOT NULL LIMIT 1`,
+    );
+    const tab = await browser.open(`${origin}/#/finding/${resolved?.finding_id}`);
+    const { page } = tab;
+    await page.getByRole('heading', { level: 1, name: 'overdue STOPPED, resolved' }).waitFor();
+    await page.getByText('Read the report').click();
+    const report = await page.locator('.sharing pre').textContent();
+    expect(report).toMatch(/^# overdue STOPPED, resolved: /);
+    // The limits of the agent have a setting of that name.
+    expect(report?.replaceAll('missed after', '')).not.toMatch(/missed|did not send|held back/);
+    await tab.close();
+  });
+
+  test('a hit of a search names its cluster where there are several', async () => {
+    const tab = await browser.open(`${origin}/#/fleet?search=${missed.pod_name}`);
+    const hits = tab.page.locator('.hits li');
+    await hits.first().waitFor();
+    const texts = await hits.allTextContents();
+    expect(texts.every((text) => /on .*, cluster (east|west)$/.test(text))).toBe(true);
+    expect(new Set(texts).size).toBe(texts.length);
+    await tab.close();
+  });
+
+  test('the filter of containers narrows the flags of missed events and the table of findings', async () => {
+    const tab = await browser.open(`${origin}/${around(120)}`);
+    const { page } = tab;
+    await page.locator('.miss-flag').first().waitFor();
+    await page.getByLabel('Only containers of').fill('no-such-pod');
+    await page.getByText('None with “no-such-pod” in its name or id.').waitFor();
+    expect(await page.locator('.miss-flag').count()).toBe(0);
+    await page.getByLabel('Only containers of').fill(missed.pod_name);
+    await page.locator('.miss-flag').first().waitFor();
+    await tab.close();
+  });
+
+  test('a finding that a wrong clock dates after it was found is where it was found', async () => {
+    const [found] = await query<{ finding_id: string; detected_at: Date }>(
+      databaseUrl,
+      `UPDATE store.finding f SET occurred_at = f.detected_at + interval '1 hour' FROM store.node n
+       WHERE n.node_id = f.node_id AND n.name = 'west-003' AND f.kind = 'short_life' AND f.detected_at = (
+         SELECT min(detected_at) FROM store.finding x WHERE x.node_id = f.node_id AND x.kind = 'short_life')
+       RETURNING f.finding_id, f.detected_at`,
+    );
+    const at = found?.detected_at.getTime() ?? 0;
+    const [from, to] = [at - 60_000, at + 60_000].map((ms) => new Date(ms).toISOString());
+    const tab = await browser.open(`${origin}/#/node/west/west-003?from=${from}&to=${to}`);
+    await tab.page.getByRole('link', { name: 'short_life' }).waitFor();
+    await tab.page.locator('path.note').first().waitFor();
+    await tab.close();
+  });
+
+  test('a browser whose clock is two hours ahead is answered what it shows', async () => {
+    const tab = await browser.open('about:blank');
+    const { page } = tab;
+    await page.clock.setFixedTime(Date.now() + 7_200_000);
+    const answered = page.waitForResponse(/api\/timeline/);
+    await page.goto(`${origin}/#/node/east/east-001?last=3600`);
+    const { now, from, to } = (await (await answered).json()) as TimelineAnswer;
+    expect(Date.parse(from)).toBeLessThanOrEqual(Date.parse(now) - 3_600_000);
+    expect(Date.parse(to)).toBeGreaterThanOrEqual(Math.floor(Date.parse(now)));
+    await tab.close();
+  });
+
+  test('a time without a zone in the address is UTC, wherever the browser is', async () => {
+    const tab = await browser.open('about:blank');
+    const { page } = tab;
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send('Emulation.setTimezoneOverride', { timezoneId: 'Asia/Kolkata' });
+    await page.goto(`${origin}/#/node/east/east-001?from=2026-11-22T03:12&to=2026-11-22%2003:13`);
+    await page.getByText('2026-11-22 03:12:00 – 03:13:00 UTC').waitFor();
+    await tab.close();
+  });
+
+  test('a keyboard begins at each new view, and stays where it is while a view moves', async () => {
+    const tab = await browser.open(`${origin}/#/fleet?search=east-001`);
+    const { page } = tab;
+    const focused = () => page.evaluate('document.activeElement.tagName');
+    await page.getByRole('searchbox', { name: 'Search' }).focus();
+    await page.getByRole('searchbox', { name: 'Search' }).fill('east-00');
+    expect(await focused()).toBe('INPUT');
+    await page.getByRole('link', { name: 'east-001' }).click();
+    await page.getByRole('heading', { level: 1, name: 'east-001' }).waitFor();
+    expect(await focused()).toBe('MAIN');
+    await page.getByRole('application', { name: /^Timeline of / }).focus();
+    await page.keyboard.press('+');
+    await until(() => page.url().includes('from='));
+    expect(await focused()).toBe('DIV');
+    await tab.close();
+  });
+
+  test('the chosen button is told apart also in the colours that a system forces', async () => {
+    const tab = await browser.open(`${origin}/#/node/east/east-001?last=3600`);
+    const { page } = tab;
+    await page.getByRole('button', { name: '1 h', exact: true, pressed: true }).waitFor();
+    await page.emulateMedia({ forcedColors: 'active' });
+    const colourOf = (name: string) =>
+      page.evaluate(
+        `getComputedStyle([...document.querySelectorAll('button')].find(({ textContent }) => textContent === '${name}')).backgroundColor`,
+      );
+    expect(await colourOf('1 h')).not.toEqual(await colourOf('6 h'));
+    await tab.close();
+  });
+
+  test('a name of 253 characters pushes no column out', async () => {
+    const long = 'n'.repeat(253);
+    await query(databaseUrl, `UPDATE store.node SET name = $1 WHERE name = 'west-004'`, [long]);
+    const tab = await browser.open(`${origin}/#/fleet`);
+    const { page } = tab;
+    await page.getByRole('link', { name: long }).waitFor();
+    const box = await page.getByRole('columnheader', { name: 'Kubelet' }).boundingBox();
+    expect((box?.x ?? Number.POSITIVE_INFINITY) + (box?.width ?? 0)).toBeLessThan(1280);
     await tab.close();
   });
 

@@ -8,22 +8,18 @@ import {
   type PlegwatchSettings,
   startPlegwatch,
 } from '../../devtools/localServices/plegwatch.ts';
-import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { PLEG_REPORTS } from '../../src/kube/object.ts';
 import { CLI } from '../support/build.ts';
 import { needs } from '../support/needs.ts';
 import { conditionsOf } from '../support/plegreports.ts';
-import { CLUSTER, System } from '../support/system.ts';
+import { CLUSTER } from '../support/system.ts';
+import { SystemBed } from '../support/systemBed.ts';
 import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
 
 const NODE = 'worker-1';
 const LEASED: PlegwatchSettings = { lease: 'default/plegwatch-controller' };
 const WRONG_PASSWORD = /:[^:@/]+@/;
-
-let system: System;
-let controllers: LocalPlegwatch[] = [];
-
-const stops: (() => Promise<void>)[] = [];
 
 needs(
   'redis-server',
@@ -32,78 +28,120 @@ needs(
   'etcd',
   'kubectl',
 )('reports', () => {
+  const bed = new SystemBed({ kube: true, controller: LEASED });
+  let controllers: LocalPlegwatch[] = [];
+  let runtime: SimulatedRuntime;
+
   beforeAll(async () => {
-    system = await System.start({ kube: true });
-    controllers = [await system.controller(LEASED), await system.controller(LEASED)];
-    await system.addNode(NODE);
-    const runtime = await startSimulatedRuntime({ socket: system.folder('cri.sock') });
-    stops.push(() => runtime.stop());
-    await system.agent(NODE, runtime.socket);
+    controllers = [bed.controller, await bed.system.controller(LEASED)];
+    await bed.system.addNode(NODE);
+    runtime = await startSimulatedRuntime({ socket: bed.system.folder('cri.sock') });
+    await bed.watch(NODE, runtime.socket);
     await saysWhatIsSo();
   });
-  afterAll(async () => {
-    await system?.stop();
-    for (const stop of stops) await stop();
-  });
+  afterAll(() => runtime?.stop());
 
   test('of controllers that have lost Postgres say that the present is unknown, keep what is history, and then what is so again', async () => {
     const { agent } = await status();
-    await system.postgres.kill();
+    await bed.system.postgres.kill();
     const killedAt = Date.now();
     const unknown = await saysUnknown();
     expect(unknown).toMatchObject({ agent });
     expect(Date.parse(String(unknown['observedAt']))).toBeLessThanOrEqual(killedAt);
-    expect(await system.kubectl('get', 'pleg', NODE)).toMatch(/^worker-1 +Unknown +Unknown +.* Unknown +/m);
-    await system.postgres.restart();
+    expect(await bed.system.kubectl('get', 'pleg', NODE)).toMatch(
+      /^worker-1 +Unknown +Unknown +.* Unknown +/m,
+    );
+    await bed.system.postgres.restart();
     await saysWhatIsSo();
   });
 
   test('say nothing of a controller that cannot start while another one leads', async () => {
-    expect(await startsWith(system.controllerUrl.replace(WRONG_PASSWORD, ':wrong@'))).toContain('DATABASE_');
+    expect(await startWith(wrongPassword())).toContain('DATABASE_');
+    await saysWhatIsSo();
+  });
+
+  test('say that the present is unknown when the schema becomes incompatible with the controllers, which end, until one that fits leads', async () => {
+    await bed.system.sql(`INSERT INTO store.migration VALUES (9999, '', 9999)`);
+    await waitFor('both have ended', () => controllers.every((each) => !each.running()), WITHIN_MS);
+    await saysUnknown();
+    for (const each of controllers) expect(each.log()).toContain('MIGRATION_MISMATCH');
+    await bed.system.sql('DELETE FROM store.migration WHERE number = 9999');
+    controllers = [await bed.system.controller(LEASED)];
     await saysWhatIsSo();
   });
 
   test('say that the present is unknown if the only controller ends at its start, and then what is so again', async () => {
-    for (const controller of controllers.splice(0)) await controller.stop();
-    expect(await startsWith(system.controllerUrl.replace(WRONG_PASSWORD, ':wrong@'))).toContain('DATABASE_');
+    await stopControllers();
+    expect(await startWith(wrongPassword())).toContain('DATABASE_');
     await saysUnknown();
-    await system.controller(LEASED);
+    controllers = [await bed.system.controller(LEASED)];
     await saysWhatIsSo();
   });
-});
 
-/** The error with which a controller ends. */
-const startsWith = async (databaseUrl: string): Promise<string> =>
-  startPlegwatch({
-    cli: CLI,
-    command: 'controller',
-    settings: {
-      ...{ ...LEASED, cluster: CLUSTER, databaseUrl, kubeconfig: system.api.kubeconfig },
-      redisUrl: system.redis.urlOf('controller'),
-    },
-  }).then(
-    async (controller) => {
+  test('say that the present is unknown while a controller that starts waits for Postgres, which then needs no other start', async () => {
+    await stopControllers();
+    await bed.system.postgres.kill();
+    const waiting = await bed.system.controller(LEASED);
+    controllers = [waiting];
+    const { pid } = waiting;
+    await saysUnknown();
+    expect(await waiting.ask('/readyz')).toMatchObject({
+      status: 503,
+      body: expect.stringMatching(/^not ok start: Postgres at .* cannot be reached/),
+    });
+    await bed.system.postgres.restart();
+    await saysWhatIsSo();
+    await waitFor('it is ready', async () => (await waiting.ask('/readyz'))?.status === 200, WITHIN_MS);
+    expect([waiting.pid, waiting.running()]).toEqual([pid, true]);
+  });
+
+  test('a controller that waits for Postgres ends at once when it is stopped', async () => {
+    await stopControllers();
+    await bed.system.postgres.kill();
+    const waiting = await bed.system.controller(LEASED);
+    await waiting.kill('SIGTERM');
+    await waitFor('it has ended', () => !waiting.running(), WITHIN_MS);
+    expect(waiting.log()).not.toContain('the controller cannot work');
+    await bed.system.postgres.restart();
+  });
+
+  const stopControllers = async () => {
+    for (const controller of controllers.splice(0)) await controller.stop();
+  };
+  const wrongPassword = () => bed.system.controllerUrl.replace(WRONG_PASSWORD, ':wrong@');
+
+  /** The error with which a controller ends. */
+  const startWith = async (databaseUrl: string): Promise<string> => {
+    const { api, redis } = bed.system;
+    const settings = { ...LEASED, cluster: CLUSTER, databaseUrl, kubeconfig: api.kubeconfig };
+    try {
+      const controller = await startPlegwatch({
+        cli: CLI,
+        command: 'controller',
+        settings: { ...settings, redisUrl: redis.urlOf('controller') },
+      });
       await controller.stop();
       return 'it started';
-    },
-    (error: unknown) => String(error),
-  );
+    } catch (error) {
+      return String(error);
+    }
+  };
 
-async function status(): Promise<Readonly<Record<string, unknown>>> {
-  const report = await system.kube.get(PLEG_REPORTS, NODE);
-  return { ...Object(report?.['status']) };
-}
+  async function status(): Promise<Readonly<Record<string, unknown>>> {
+    const report = await bed.system.kube.get(PLEG_REPORTS, NODE);
+    return { ...Object(report?.['status']) };
+  }
 
-async function statusWith(what: string, ready: string): Promise<Readonly<Record<string, unknown>>> {
-  return waitFor(
-    what,
-    async () => {
-      const report = await system.kube.get(PLEG_REPORTS, NODE);
-      return conditionsOf(report).get('Ready') === ready ? status() : undefined;
-    },
-    WITHIN_MS,
-  );
-}
+  const statusWith = (what: string, ready: string): Promise<Readonly<Record<string, unknown>>> =>
+    waitFor(
+      what,
+      async () => {
+        const report = await bed.system.kube.get(PLEG_REPORTS, NODE);
+        return conditionsOf(report).get('Ready') === ready ? status() : undefined;
+      },
+      WITHIN_MS,
+    );
 
-const saysWhatIsSo = () => statusWith('the report says what is so', 'True');
-const saysUnknown = () => statusWith('the report says that the present is unknown', 'Unknown');
+  const saysWhatIsSo = () => statusWith('the report says what is so', 'True');
+  const saysUnknown = () => statusWith('the report says that the present is unknown', 'Unknown');
+});

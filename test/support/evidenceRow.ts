@@ -1,7 +1,7 @@
 /*
  * The evidence of a Node that is well, as it is read for its report, and the report that is built of it.
  */
-import { buildStatus } from '../../src/controller/reports/build.ts';
+import { type BuildOptions, buildStatus } from '../../src/controller/reports/build.ts';
 import type { EvidenceRow, ListHangRow, NodeStateRow } from '../../src/controller/reports/evidence.ts';
 
 const NOW = '2026-11-20T12:00:00.250Z';
@@ -70,12 +70,11 @@ export const row: EvidenceRow = {
   mode_history: [],
   records_lost: false,
   conditions: [],
+  ingest_caught_up_ms: 3_600_000,
 };
 
-export const build = (
-  changes: Partial<EvidenceRow> = {},
-  options = { ingestCaughtUpForMs: Number.POSITIVE_INFINITY },
-) => buildStatus({ ...row, ...changes }, options);
+export const build = (changes: Partial<EvidenceRow> = {}, options: BuildOptions = {}) =>
+  buildStatus({ ...row, ...changes }, options);
 export const withState = (changes: Partial<NodeStateRow>) => build({ state: { ...state, ...changes } });
 
 export const miss = (n: number, text = 'p') => ({

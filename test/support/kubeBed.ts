@@ -50,9 +50,10 @@ export class KubeBed {
       this.#services = { server, postgres };
       await migrate({ databaseUrl: postgres.url, queues: 1, log: silent });
       const store = await openStore({ databaseUrl: postgres.url, log: silent });
+      const evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));
+      await evidence.caughtUp();
       this.#clients = {
-        store,
-        evidence: new EvidenceFixture(store, await store.ensureCluster(CLUSTER)),
+        ...{ store, evidence },
         admin: await createKubeClient({ kubeconfig: server.kubeconfig }),
         controller: await createKubeClient({ kubeconfig: server.kubeconfigOf('controller') }),
       };

@@ -58,6 +58,14 @@ export class EvidenceFixture {
     return id;
   }
 
+  /** Says as a controller does that everything that agents sent is stored at once. */
+  async caughtUp(): Promise<void> {
+    await this.#do(
+      `INSERT INTO store.ingest (cluster_id, caught_up_since, said_at) VALUES ($1, now() - interval '1 day', now() + interval '1 day')`,
+      [this.#clusterId],
+    );
+  }
+
   /** Lets the agent of a node be known to run for so many seconds more. */
   async runsUntil(id: number, seconds: number): Promise<void> {
     await this.#do(

@@ -14,7 +14,7 @@ import {
   type LocalKubelet,
   startKubelet,
 } from '../../devtools/localServices/kubelet.ts';
-import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
+import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { type Stops, stopAll } from '../../devtools/localServices/stopAll.ts';
 import {
   createPodDriver,
@@ -41,6 +41,7 @@ const CURE = 'See what still runs with ps, and stop it.';
 
 export class SystemBed {
   #system: System | null = null;
+  #controller: LocalPlegwatch | null = null;
   /** Of agents that may read the metrics of kubelets. */
   #token: Promise<string> | null = null;
   #made = 0;
@@ -53,7 +54,7 @@ export class SystemBed {
     beforeAll(async () => {
       this.#system = await System.start({ kube });
       this.#ofFile.push(() => this.system.stop());
-      await this.#system.controller(controller);
+      this.#controller = await this.#system.controller(controller);
     });
     beforeEach(() => {
       this.#stops = this.#ofTest;
@@ -70,6 +71,10 @@ export class SystemBed {
 
   get system(): System {
     return started(this.#system);
+  }
+  /** The one that was started first. */
+  get controller(): LocalPlegwatch {
+    return started(this.#controller);
   }
 
   /** Runs after the test, or after the last test if none runs. */

@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { readAll, SpoolBed, upTo, write, writesAgain } from '../../../test/support/spoolBed.ts';
+import { createLogger } from '../../platform/log.ts';
 import { millis, seq } from '../../protocol/units.ts';
 import { LOCAL_FILES, type SpoolFiles } from './files.ts';
 import type { Spool } from './spool.ts';
@@ -218,25 +219,33 @@ describe('the spool of another', () => {
   const asides = () => readdirSync(bed.dir).filter((name) => name.startsWith('foreign-'));
 
   test.each([
-    ['node', { machine, node: 'node-2' }],
-    ['cluster', { machine, cluster: 'other' }],
-    ['machine (a cloned disk)', { machine: '4c4c4544-0002' }],
-  ])('%s is quarantined unchanged, and a new spool begins', async (_, other) => {
-    const first = await bed.open({ machine });
-    await write(first, 1, 3);
-    await first.startHeartbeat(() => first.start);
-    await bed.close(first);
-    const left = readdirSync(join(bed.dir, 'epochs'));
-    const spool = await bed.open(other);
-    expect(spool.epochs).toHaveLength(1);
-    expect(spool.quarantined?.lastAlive).toEqual(expect.any(Number));
-    expect(spool.lastObserved).toBeNull();
-    const [aside = ''] = asides();
-    expect(readdirSync(join(bed.dir, aside, 'epochs'))).toEqual(left);
-    expect(
-      readdirSync(join(bed.dir, aside, 'epochs', left[0] ?? '')).some((name) => name.endsWith('.seg')),
-    ).toBe(true);
-  });
+    ['node', 'error', { machine, node: 'node-2' }],
+    ['cluster, as after a trial', 'warn', { machine, cluster: 'other' }],
+    ['machine (a cloned disk)', 'error', { machine: '4c4c4544-0002' }],
+  ] as const)(
+    '%s is quarantined unchanged with one log line (%s), and a new spool begins',
+    async (_, level, other) => {
+      const first = await bed.open({ machine });
+      await write(first, 1, 3);
+      await first.startHeartbeat(() => first.start);
+      await bed.close(first);
+      const left = readdirSync(join(bed.dir, 'epochs'));
+      const lines = { warn: vi.fn(), error: vi.fn() };
+      const spool = await bed.open({ ...other, log: Object.assign(createLogger('fatal', 'test'), lines) });
+      expect(spool.epochs).toHaveLength(1);
+      expect({ warn: lines.warn.mock.calls.length, error: lines.error.mock.calls.length }).toEqual({
+        ...{ warn: 0, error: 0 },
+        [level]: 1,
+      });
+      expect(spool.quarantined?.lastAlive).toEqual(expect.any(Number));
+      expect(spool.lastObserved).toBeNull();
+      const [aside = ''] = asides();
+      expect(readdirSync(join(bed.dir, aside, 'epochs'))).toEqual(left);
+      expect(
+        readdirSync(join(bed.dir, aside, 'epochs', left[0] ?? '')).some((name) => name.endsWith('.seg')),
+      ).toBe(true);
+    },
+  );
 
   test('machine cannot be recognized when either machine id is unknown', async () => {
     await bed.close(await bed.open({ machine }));

@@ -25,10 +25,16 @@ export interface SpoolOptions extends SpoolSettings {
   readonly machine?: string;
   /** Default: that of this machine. */
   readonly bootId?: string;
+  /** Called once when another agent holds the lock. */
+  readonly onWait?: (reason: string) => void;
 }
 
-type CompleteOptions = Required<Omit<SpoolOptions, 'auditFile' | 'fallback' | 'maxEpochAge'>> & {
+const LOCK_CURE =
+  'If that is no earlier pod which ends: uninstall the other release, or give this one a --spool-dir of its own.';
+
+type CompleteOptions = Required<Omit<SpoolOptions, 'auditFile' | 'fallback' | 'maxEpochAge' | 'onWait'>> & {
   readonly fallback: MemoryFallback | null;
+  readonly onWait?: SpoolOptions['onWait'];
 };
 
 /**
@@ -71,7 +77,10 @@ async function openOnDisk(options: CompleteOptions, signal: AbortSignal): Promis
   } catch (error) {
     throw unusable(error);
   }
-  const onWait = () => log.warn({ dir }, 'waiting for the spool lock, another agent holds it');
+  const onWait = () => {
+    log.warn({ dir, cure: LOCK_CURE }, 'waiting for the spool lock, another agent holds it');
+    options.onWait?.(`another agent holds the lock of the spool ${dir}. ${LOCK_CURE}`);
+  };
   const lock = await lockSpool(dir, onWait, signal);
   try {
     const files = whileHeld(options.files, lock);

@@ -31,10 +31,13 @@ export async function quarantine(options: QuarantineOptions): Promise<Quarantine
   const aside = join(dir, `foreign-${Date.now()}`);
   await files.makeFolder(aside);
   const { cluster, node, machine } = foreign;
-  log.error(
-    { aside, spool: { cluster, node, machine }, here: { machine: options.machine } },
-    'spool of another node, cluster or machine is quarantined',
-  );
+  const found = { aside, spool: { cluster, node, machine }, here: { machine: options.machine } };
+  if (node === options.node && machine !== '' && machine === options.machine)
+    log.warn(
+      { ...found, cure: 'Nothing needs the folder if that is meant: remove it.' },
+      'this node has another --cluster than before: its earlier spool is quarantined',
+    );
+  else log.error(found, 'spool of another node, cluster or machine is quarantined');
   // The epochs last: if this is interrupted, they are found again.
   for (const name of [HEARTBEAT_FILE, RETIRED_FILE, 'epochs']) {
     if ((await files.list(dir)).includes(name)) await files.rename(join(dir, name), join(aside, name));

@@ -13,7 +13,6 @@ import { createGzip } from 'node:zlib';
 import { and, gte, lt, sql } from 'drizzle-orm';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import { csvLine } from '../../platform/csv.ts';
-import { PlegwatchError } from '../../platform/errors.ts';
 import { unwritable, writeOutput } from '../../platform/outputFile.ts';
 import { withClient } from '../../store/connection.ts';
 import { rowsOf } from '../../store/cursor.ts';
@@ -25,15 +24,14 @@ import { text } from '../../store/schema/columns.ts';
 import { nullable, rowOf, command as sqlCommand } from '../../store/statement.ts';
 import { readColumns } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
+import { checkPeriod, type Period } from '../period.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './views.ts';
 
-export interface ExportCommand extends DatabaseSettings {
+export interface ExportCommand extends DatabaseSettings, Period {
   readonly store: Store;
   readonly view: ExportedView;
   readonly dir: string;
   readonly cluster: readonly string[] | undefined;
-  readonly from: Date;
-  readonly to: Date;
   /** Called after each file. */
   readonly print: (line: string) => void;
 }
@@ -50,12 +48,7 @@ const SETTLED_AFTER_MS = 3_600_000;
 /** Throws NOT_FOUND, SETTING_INVALID for times that cannot be used, or EXPORT_UNWRITABLE. */
 export async function runExport(command: ExportCommand): Promise<void> {
   const { store, cluster, dir, from, to } = command;
-  if (from >= to)
-    throw new PlegwatchError(
-      'SETTING_INVALID',
-      '--from must be before --to.',
-      'See plegwatch export --help.',
-    );
+  checkPeriod('export', command);
   await requireClusters(store, cluster);
   await mkdir(dir, { recursive: true }).catch((error: unknown) => {
     throw unwritable('--dir', dir, error);

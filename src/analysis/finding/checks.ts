@@ -1,7 +1,12 @@
 /*
  * The commands with which somebody else checks a finding: the audit, the rows behind it, and the log of the program that it is about.
  */
+import { quoted } from '../words.ts';
 import type { FindingRow } from './finding.ts';
+
+/** In a pod a command is run by the plugin of kubectl: whoever copies one that is printed is elsewhere. */
+export const PLEGWATCH =
+  process.env['KUBERNETES_SERVICE_HOST'] === undefined ? 'plegwatch' : 'kubectl plegwatch';
 
 const UNITS: Readonly<Record<string, string>> = {
   containerd: 'containerd',
@@ -19,7 +24,7 @@ export const checksOf = (finding: FindingRow): string[] =>
 
 export function auditCommand({ cluster, node, detected_at }: FindingRow): string {
   const [from, to] = [around(detected_at, -AROUND_MS), around(detected_at, AROUND_MS)];
-  return `plegwatch audit --cluster ${quoted(cluster)} --node ${quoted(node)} --from ${from} --to ${to}`;
+  return `${PLEGWATCH} audit --cluster ${quoted(cluster)} --node ${quoted(node)} --from ${from} --to ${to}`;
 }
 
 export const evidenceQuery = ({ finding_id }: FindingRow): string =>
@@ -36,7 +41,3 @@ export function logCommand(finding: FindingRow): string | undefined {
 }
 
 const around = (at: string, ms: number): string => new Date(Date.parse(at) + ms).toISOString();
-
-/** A word of a shell. */
-const quoted = (text: string): string =>
-  /^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

@@ -7,7 +7,7 @@ import type { SqlRunner } from '../../store/runner.ts';
 import { inUtc } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
 import type { FINDING_OUTPUTS } from '../settings.ts';
-import { type Finding, readEvidence, readFindings, severalNodes } from './finding.ts';
+import { type Finding, readFindings, severalNodes, withEvidence } from './finding.ts';
 import { findingMarkdown } from './markdown.ts';
 import { lagOf, meaningOf, timesOf } from './sentences.ts';
 import { findingText } from './text.ts';
@@ -43,5 +43,5 @@ async function readFinding(sql: SqlRunner, { id, cluster, node }: FindingCommand
   if (another !== undefined) {
     throw new PlegwatchError('SETTING_INVALID', severalNodes(found), 'Choose one with --cluster and --node.');
   }
-  return { finding, evidence: await readEvidence(sql, finding) };
+  return withEvidence(sql, finding);
 }

@@ -1,19 +1,22 @@
 /*
  * A finding with what it rests on, as the views have it. Times are in UTC, to the microsecond. Nobody has checked its texts.
  */
-import { and, eq } from 'drizzle-orm';
+import { and, desc, eq, lte } from 'drizzle-orm';
 import { oneOf } from '../../store/expressions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
-import { findingEvidence, findings } from '../../store/schema/views.ts';
+import { findingEvidence, findings, nodeInfo } from '../../store/schema/views.ts';
 
 export interface Finding {
   readonly finding: FindingRow;
   readonly evidence: readonly EvidenceLine[];
+  /** What the Node said of itself then; undefined if no controller had seen it yet. */
+  readonly system: System | undefined;
 }
 export type FindingRow = Readonly<typeof findings.$inferSelect>;
 export type EvidenceLine = Readonly<
   Pick<typeof findingEvidence.$inferSelect, 'line' | 'at' | 'until' | 'fact' | 'record'>
 >;
+type System = Readonly<Pick<typeof nodeInfo.$inferSelect, 'os_image' | 'kernel_version'>>;
 
 const MAX_FINDINGS = 100;
 const MAX_LINES = 1_000;
@@ -37,7 +40,26 @@ export function readFindings(
   );
 }
 
-export function readEvidence(sql: SqlRunner, finding: FindingRow): Promise<EvidenceLine[]> {
+/** A finding with what it rests on. */
+export async function withEvidence(sql: SqlRunner, finding: FindingRow): Promise<Finding> {
+  return { finding, evidence: await readEvidence(sql, finding), system: await readSystem(sql, finding) };
+}
+
+async function readSystem(sql: SqlRunner, finding: FindingRow): Promise<System | undefined> {
+  const { cluster, node, os_image, kernel_version, from_at } = nodeInfo;
+  const ofNode = and(eq(cluster, finding.cluster), eq(node, finding.node));
+  const [system] = await sql.query((db) =>
+    db
+      .select({ os_image, kernel_version })
+      .from(nodeInfo)
+      .where(and(ofNode, lte(from_at, finding.detected_at)))
+      .orderBy(desc(from_at))
+      .limit(1),
+  );
+  return system;
+}
+
+function readEvidence(sql: SqlRunner, finding: FindingRow): Promise<EvidenceLine[]> {
   const { cluster, node, finding_id, line, at, until, fact, record } = findingEvidence;
   const ofNode = and(eq(cluster, finding.cluster), eq(node, finding.node));
   return sql.query((db) =>

@@ -2,9 +2,10 @@
  * A finding as an issue for the developers of the runtime, who know neither plegwatch nor this cluster. Names of cluster, node, pod and
  * container are left out unless they are asked for. Texts from the node are code, so that they neither format, link nor mention anybody.
  */
+import * as v from 'valibot';
 import { printable } from '../../platform/printable.ts';
 import { auditCommand, evidenceQuery, logCommand } from './checks.ts';
-import type { Finding, FindingRow } from './finding.ts';
+import type { EvidenceLine, Finding, FindingRow } from './finding.ts';
 import {
   containerNameOf,
   kubeletOf,
@@ -13,12 +14,11 @@ import {
   periodOf,
   provenBy,
   rulesOf,
-  sectionsOf,
   timesOf,
   titleOf,
 } from './sentences.ts';
 
-export function findingMarkdown({ finding, evidence }: Finding, withNames: boolean): string {
+export function findingMarkdown({ finding, evidence, system }: Finding, withNames: boolean): string {
   const { runtime_name, runtime_version, kubelet_version, container_id, mode } = finding;
   const runtime = [runtime_name, runtime_version].filter(Boolean).join(' ') || 'unknown runtime';
   const log = logCommand(finding);
@@ -33,23 +33,24 @@ export function findingMarkdown({ finding, evidence }: Finding, withNames: boole
     row('runtime', code(runtime)),
     row('rules for this runtime', code(rulesOf(finding))),
     row('kubelet', `${code(kubelet_version ?? 'unknown')}, PLEG mode ${code(mode)}`),
+    row('operating system', code(system?.os_image ?? 'unknown')),
+    row('kernel', code(system?.kernel_version ?? 'unknown')),
     row('event', code(finding.event_type ?? 'none')),
     row('container or sandbox', code(container_id ?? 'the stream as a whole')),
     row('what proves it', `${code(finding.cause ?? '')} ${provenBy(finding)}`.trim()),
+    ...exitOf(finding),
     ...(withNames ? namesOf(finding) : []),
     '',
     '## How it was observed',
     '',
     ...(finding.kind === 'kubelet_late' ? OF_STATUS : OF_EVENTS),
     ...(kubelet === '' ? [] : ['', kubelet]),
-    ...sectionsOf(evidence).flatMap(({ title, lines: facts }) => [
-      '',
-      `## ${title}`,
-      '',
-      '| time | fact |',
-      '| --- | --- |',
-      ...facts.map((line) => row(periodOf(line), code(line.fact))),
-    ]),
+    '',
+    '## What was observed, in order of time',
+    '',
+    '| time | fact |',
+    '| --- | --- |',
+    ...inOrderOfTime(evidence).map((line) => row(periodOf(line), code(line.fact))),
     '',
     '## Effect in the cluster',
     '',
@@ -89,6 +90,28 @@ const accusedOf = ({ kind }: FindingRow): string => (kind === 'kubelet_late' ? '
 /** The reason of an unknown lag is a text of the store, not of a node. */
 const lagOfMarkdown = (finding: FindingRow): string =>
   `For how long the pod's published status was behind: ${lagOf({ ...finding, lag_reason: null })}`;
+
+/** Those without a time, such as limits, are last. */
+const inOrderOfTime = (evidence: readonly EvidenceLine[]): EvidenceLine[] =>
+  evidence.toSorted((a, b) => (timeOf(a) < timeOf(b) ? -1 : timeOf(a) > timeOf(b) ? 1 : a.line - b.line));
+
+/** As a text, which has the microseconds. */
+const timeOf = ({ at }: EvidenceLine): string => at ?? 'none';
+
+const ProofOfExit = v.object({
+  exactTimes: v.object({
+    finishedNs: v.pipe(v.string(), v.regex(/^[1-9]\d*$/)),
+    exitCode: v.pipe(v.number(), v.integer()),
+    reason: v.optional(v.string(), ''),
+  }),
+});
+
+/** How the container ended, where its status said so. */
+function exitOf({ proof }: FindingRow): string[] {
+  const { success, output } = v.safeParse(ProofOfExit, proof);
+  if (!success) return [];
+  return [row('exit code', code(`${output.exactTimes.exitCode} ${output.exactTimes.reason}`))];
+}
 
 function namesOf(finding: FindingRow): string[] {
   const pod = [finding.pod_namespace, finding.pod_name].filter((part) => part !== null).join('/');

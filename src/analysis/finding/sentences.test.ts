@@ -33,7 +33,7 @@ test('a miss is of the subscription of plegwatch, and does not say that the runt
 test('a resolved miss is neither called missed nor said not to have been delivered', () => {
   const resolved = finding({ resolved_at: '2026-11-20T10:01:00.000000Z' });
   expect(titleOf(resolved)).toBe('overdue STOPPED, resolved');
-  const text = findingText({ finding: resolved, evidence: [] });
+  const text = findingText({ finding: resolved, evidence: [], system: undefined });
   expect(text).toContain(
     'the event was received since, or what it announces turned out not to have happened',
   );
@@ -87,7 +87,7 @@ test('a late status says what it proves and does not, and never that an event wa
     ...{ kind: 'kubelet_late', cause: 'not_shown', lateness_ms: 12_000 },
     ...{ kubelet_knew: 'not_shown', kubelet_at_least_ms: 12_000 },
   });
-  const text = findingText({ finding: late, evidence: [] });
+  const text = findingText({ finding: late, evidence: [], system: undefined });
   expect(text).toContain('did not show the change for at least 12.0 s: it was asked for the pod then');
   expect(text).toContain('This does not show why.');
   expect(text).toContain('The status was not seen to show it since.');
@@ -102,12 +102,12 @@ test('a late status says what it proves and does not, and never that an event wa
     'The runtime took back what its lists had shown, at 2026-11-20T10:00:40.000000Z.',
   );
   expect(kubeletOf(tookBack)).not.toContain('for at most');
-  expect(findingMarkdown({ finding: late, evidence: [] }, false)).toContain('`GetPod`');
+  expect(findingMarkdown({ finding: late, evidence: [], system: undefined }, false)).toContain('`GetPod`');
 });
 
 test('a late status is checked in the log of the kubelet, and any other finding in that of the runtime', () => {
   const logs = (more: Partial<FindingRow>) => {
-    const shown = { finding: finding(more), evidence: [] };
+    const shown = { finding: finding(more), evidence: [], system: undefined };
     return `${findingText(shown)}${findingMarkdown(shown, false)}`;
   };
   expect(logs({ kind: 'kubelet_late' })).toMatch(/journalctl -u kubelet .*\| grep ab12/);
@@ -151,4 +151,36 @@ test('a start that failed is not said to be a transition that the runtime never 
 
 test('a miss that lists showed late is proven by the time in the status', () => {
   expect(provenBy(finding({ cause: 'runtime_state_late' }))).toMatch(/^The time in the runtime's own status/);
+});
+
+test('an issue has all that was observed in order of time, what has no time last', () => {
+  const line = (at: string | null, fact: string, no: number) => ({
+    at,
+    until: null,
+    fact,
+    line: no,
+    record: null,
+  });
+  const evidence = [
+    line(null, 'limits', 10),
+    line('2026-11-20T10:00:05.000001Z', 'third', 20),
+    line('2026-11-20T10:00:05.000000Z', 'second', 60),
+    line('2026-11-20T10:00:01.000000Z', 'first', 70),
+  ];
+  const issue = findingMarkdown({ finding: finding(), evidence, system: undefined }, false);
+  expect([...issue.matchAll(/`(first|second|third|limits)`/g)].map(([, fact]) => fact)).toEqual([
+    ...['first', 'second', 'third', 'limits'],
+  ]);
+  expect(issue).toContain('| kernel | `unknown` |');
+});
+
+test('an issue says how a container ended only if its status said that it had', () => {
+  const system = { os_image: 'Debian 12', kernel_version: '6.1.0' };
+  const issueOf = (exactTimes: object) =>
+    findingMarkdown({ finding: finding({ proof: { exactTimes } }), evidence: [], system }, false);
+  const ended = issueOf({ finishedNs: '1763632801000000000', exitCode: 137, reason: 'OOMKilled' });
+  expect(ended).toContain('| exit code | `137 OOMKilled` |');
+  expect(ended).toContain('| operating system | `Debian 12` |\n| kernel | `6.1.0` |');
+  expect(issueOf({ finishedNs: '0', exitCode: 0, reason: '' })).not.toContain('exit code');
+  expect(issueOf({ finishedNs: '1763632801000000000' })).not.toContain('exit code');
 });

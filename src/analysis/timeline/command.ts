@@ -2,7 +2,7 @@
  * `plegwatch timeline NODE`: what happened on a node, in order of time.
  */
 import { PlegwatchError } from '../../platform/errors.ts';
-import type { StyledText } from '../../platform/printable.ts';
+import { type StyledText, unstyled } from '../../platform/printable.ts';
 import { rowsOf } from '../../store/cursor.ts';
 import { bytewise, oneOf } from '../../store/expressions.ts';
 import { notFound, requireClusters } from '../../store/notFound.ts';
@@ -10,16 +10,15 @@ import type { SqlRunner } from '../../store/runner.ts';
 import { nodes } from '../../store/schema/views.ts';
 import { inUtc } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
+import { checkPeriod, type Period } from '../period.ts';
 import { type NodeRow, readTimeline, type TimelineEntry, timelineRow } from './entry.ts';
 import { type Cut, Story } from './story.ts';
 import { storyText } from './text.ts';
 
-export interface TimelineCommand {
+export interface TimelineCommand extends Period {
   readonly store: Store;
   readonly node: string;
   readonly cluster: readonly string[] | undefined;
-  readonly from: Date;
-  readonly to: Date;
   readonly every: boolean;
   readonly limit: number;
   readonly output: 'text' | 'json';
@@ -30,7 +29,7 @@ type Lines = readonly (readonly StyledText[])[];
 /** Returns the lines to print. Throws NOT_FOUND, or SETTING_INVALID for times or a node that do not say enough. */
 export async function runTimeline(command: TimelineCommand): Promise<Lines> {
   const { store, from, to, every, limit, output } = command;
-  checkPeriod(command);
+  checkPeriod('timeline', command);
   return store.transaction(async (sql) => {
     await sql.run(inUtc);
     const node = await findNode(sql, command);
@@ -45,15 +44,8 @@ export async function runTimeline(command: TimelineCommand): Promise<Lines> {
 
 /** The node that a command means. Throws as {@link runTimeline}. */
 export function nodeOf(command: TimelineCommand): Promise<NodeRow> {
-  checkPeriod(command);
+  checkPeriod('timeline', command);
   return command.store.transaction((sql) => findNode(sql, command));
-}
-
-function checkPeriod({ from, to }: TimelineCommand): void {
-  if (from < to) return;
-  const [first, second] = [from, to].map((at) => at.toISOString());
-  const sentence = `--from (${first}) must be before --to (${second}).`;
-  throw new PlegwatchError('SETTING_INVALID', sentence, 'See plegwatch timeline --help.');
 }
 
 async function findNode(sql: SqlRunner, { node: name, cluster: asked }: TimelineCommand): Promise<NodeRow> {
@@ -91,7 +83,5 @@ async function jsonLines(
     }
   }
   const json = { cluster, node, from: from.toISOString(), to: to.toISOString(), entries, cut: cut ?? null };
-  return JSON.stringify(json, null, 2)
-    .split('\n')
-    .map((text) => [{ text }]);
+  return unstyled(JSON.stringify(json, null, 2));
 }

@@ -2,6 +2,7 @@
  * A story as lines for a terminal: a heading for each day, a time to the millisecond, what it is about, and a sentence.
  */
 import type { Style, StyledText } from '../../platform/printable.ts';
+import { toSecond } from '../words.ts';
 import type { NodeRow } from './entry.ts';
 import type { Story, StoryLine } from './story.ts';
 
@@ -62,6 +63,4 @@ function nothingOf({ first_seen, last_seen }: NodeRow): string {
     return 'Nothing is stored of this node: it never had an agent.';
   return `Nothing is stored of this period. The node's evidence begins at ${toSecond(first_seen)} and ends at ${toSecond(last_seen)}.`;
 }
-
-const toSecond = (at: string): string => `${at.slice(0, 19)}Z`;
 const shortTime = (at: Date): string => at.toISOString().slice(0, 19).replace('T', ' ');

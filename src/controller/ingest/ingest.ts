@@ -32,6 +32,7 @@ import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
 import { sweepQueues } from './queueSweep.ts';
 import { type JobHandler, type QueueDepth, type QueueWorker, startQueueWorker } from './queueWorker.ts';
 import { storeRejection } from './rejections.ts';
+import { sayCaughtUp } from './statements.ts';
 
 export interface IngestOptions extends RedisSettings {
   readonly store: Store;
@@ -179,9 +180,12 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         answers,
         depths.map((depth) => depth?.ready ?? null),
       );
+      const { caughtUpForMs } = progress.health();
+      if (caughtUpForMs > 0) await store.run(sayCaughtUp, [clusterId, Math.floor(caughtUpForMs)]);
       return TEND_INTERVAL_MS;
     },
-    onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'queues could not be counted'),
+    onError: (error) =>
+      throttledLog.warn({ error: messageOf(error) }, 'the state of the queues could not be read or stored'),
     backoff: BACKOFF,
   });
   const sweeping = new Loop({

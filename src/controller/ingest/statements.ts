@@ -24,6 +24,7 @@ import lockEpochSql from './sql/lockEpoch.sql';
 import lockNodesSql from './sql/lockNodes.sql';
 import readEpochsSql from './sql/readEpochs.sql';
 import restoreEpochSql from './sql/restoreEpoch.sql';
+import sayCaughtUpSql from './sql/sayCaughtUp.sql';
 import shrinkFilledGapsSql from './sql/shrinkFilledGaps.sql';
 import updateEpochsSql from './sql/updateEpochs.sql';
 import updateNodeStateSql from './sql/updateNodeState.sql';
@@ -54,6 +55,8 @@ export const readEpochs = statement(
   rowOf({ place: int4, ...KNOWN_OF_BATCH, context_id: present(context.context_id) }),
   'read_epochs',
 );
+
+export const sayCaughtUp = command(sayCaughtUpSql);
 
 // Epochs and nodes.
 export const ensureClaimedNode = statement(ensureClaimedNodeSql, rowOf({ is_known: bool }));

@@ -11,6 +11,7 @@ import { startFigures } from '../figures.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { startConditionPublisher } from '../nodeConditions/publisher.ts';
+import { withdrawProblems } from '../nodeConditions/unknown.ts';
 import { startConditionRecorder } from '../nodes/conditionRecorder.ts';
 import { startEventWriter } from '../nodes/eventWriter.ts';
 import { startNodeInfoRecorder } from '../nodes/infoRecorder.ts';
@@ -61,7 +62,7 @@ export function startLeading(parts: LeadingOptions): Leading {
       log,
       isFit: () => ingest.health().database,
       lead: (signal, holds) => lead(leadership, signal, holds),
-      whileNobodyLeads: (signal) => sayUnknown(kube, log, signal),
+      whileNobodyLeads: (signal) => sayUnknown(config, kube, log, signal),
     });
     return { reportWriter, stop: () => election.stop() };
   }
@@ -80,14 +81,59 @@ export function startLeading(parts: LeadingOptions): Leading {
 const UNKNOWN_AFTER_MS = 20_000;
 const UNKNOWN_AGAIN_MS = 300_000;
 
-async function sayUnknown(kube: KubeClient, log: Logger, signal: AbortSignal): Promise<void> {
+async function sayUnknown(
+  config: ControllerConfig,
+  kube: KubeClient,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
   await sleep(UNKNOWN_AFTER_MS, signal);
   while (!signal.aborted) {
-    const reports = await writeUnknown(kube, () => new Date(), signal);
-    if (reports > 0) log.warn({ reports }, 'no controller can work: reports say that the present is unknown');
+    await withdrawPresent(config, kube, log, signal);
     await sleep(UNKNOWN_AGAIN_MS, signal);
   }
 }
+
+/** Withdraws what reports, and Nodes if they have our conditions, say of the present. */
+async function withdrawPresent(
+  { nodeConditions }: ControllerConfig,
+  kube: KubeClient,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  const now = () => new Date();
+  const reports = await writeUnknown(kube, now, signal);
+  const nodes = nodeConditions === 'on' ? await withdrawProblems(kube, now, signal) : 0;
+  if (reports + nodes > 0)
+    log.warn({ reports, nodes }, 'no controller can work: reports and Nodes say that the present is unknown');
+}
+
+/**
+ * For a controller that cannot do its work: calls `whileNobodyLeads` while no other controller leads. Null without a Lease, by which that is known, and
+ * without an API server.
+ */
+async function startCandidacy(
+  { lease, kubeconfig }: ControllerConfig,
+  log: Logger,
+  whileNobodyLeads: (kube: KubeClient, vacant: AbortSignal) => Promise<void>,
+): Promise<{ stop(): Promise<void> } | null> {
+  if (lease === undefined) return null;
+  const kube = await createKubeClient({ kubeconfig });
+  const election = startElection({
+    ...{ kube, lease, log, isFit: () => false, lead: async () => undefined },
+    whileNobodyLeads: (vacant) => whileNobodyLeads(kube, vacant),
+  });
+  return {
+    async stop() {
+      await election.stop();
+      kube.close();
+    },
+  };
+}
+
+/** Of a controller that waits for a service at its start: reports say after a while that the present is unknown, unless another controller leads. */
+export const startStandIn = (config: ControllerConfig, log: Logger) =>
+  startCandidacy(config, log, (kube, vacant) => sayUnknown(config, kube, log, vacant));
 
 /** Longer than another controller keeps a Lease that it does not renew. */
 const FAILING_MS = 30_000;
@@ -97,23 +143,18 @@ const FAILING_MS = 30_000;
  * after half a minute at the latest.
  */
 export async function reportFailure(
-  { lease, kubeconfig }: ControllerConfig,
+  config: ControllerConfig,
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  if (lease === undefined) return;
-  const kube = await createKubeClient({ kubeconfig });
   const written = new AbortController();
-  const election = startElection({
-    ...{ kube, lease, log, isFit: () => false, lead: async () => undefined },
-    whileNobodyLeads: async (vacant) => {
-      await writeUnknown(kube, () => new Date(), vacant);
-      written.abort();
-    },
+  const candidacy = await startCandidacy(config, log, async (kube, vacant) => {
+    await withdrawPresent(config, kube, log, vacant);
+    written.abort();
   });
+  if (candidacy === null) return;
   await sleep(FAILING_MS, AbortSignal.any([signal, written.signal]));
-  await election.stop();
-  kube.close();
+  await candidacy.stop();
 }
 
 interface LeaderWork {

@@ -95,7 +95,7 @@ describe('the verdicts of a report', () => {
   });
 
   test('are withheld while evidence waits to be stored, because an outage of plegwatch is not one of its nodes', () => {
-    expect(statesOf(build({ last_seen: ago(600) }, { ingestCaughtUpForMs: 0 }))).toEqual([]);
+    expect(statesOf(build({ last_seen: ago(600), ingest_caught_up_ms: 0 }))).toEqual([]);
   });
 
   test('have texts that are bounded and printable, whatever a node sends', () => {

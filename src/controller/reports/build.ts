@@ -28,7 +28,7 @@ const MAX_KINDS = 32;
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-export function buildStatus(row: EvidenceRow, options: BuildOptions): ReportStatus {
+export function buildStatus(row: EvidenceRow, options: BuildOptions = {}): ReportStatus {
   const reporting = isReporting(row, options);
   const state = reporting ? row.state : null;
   const status: ReportStatus = present({

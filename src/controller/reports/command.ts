@@ -80,7 +80,7 @@ async function readReports({ store, clusters, nodes }: ReportCommand) {
       // The node was removed after it was listed.
       if (row === undefined) continue;
       now ??= row.now;
-      const status = buildStatus(row, { ingestCaughtUpForMs: Number.POSITIVE_INFINITY });
+      const status = buildStatus(row);
       reports.push({ cluster: ofCluster, name: row.node, createdAt: row.created_at, status });
     }
   }

@@ -40,10 +40,10 @@ describe('conditions', () => {
   });
 
   test.each([
-    ['silent', Number.POSITIVE_INFINITY, 'AgentSilent'],
+    ['silent', 60_000, 'AgentSilent'],
     ['without stored records while ingest is behind', 0, 'IngestBehind'],
-  ])('of an agent that is %s, nothing says what nobody observes', (_which, ingestCaughtUpForMs, reason) => {
-    const silent = build({ last_seen: ago(600) }, { ingestCaughtUpForMs });
+  ])('of an agent that is %s, nothing says what nobody observes', (_which, ingest_caught_up_ms, reason) => {
+    const silent = build({ last_seen: ago(600), ingest_caught_up_ms });
     expect(silent).toMatchObject({
       mode: 'Unknown',
       modeSince: '2026-11-20T11:59:45Z',
@@ -82,12 +82,14 @@ describe('conditions', () => {
   });
 
   test('a Node counts as never seen only while no batch waits: its first one may be among them', () => {
-    expect(stateOf(build(neverSeen, { ingestCaughtUpForMs: 0 }), 'AgentReporting')).toBe(
+    expect(stateOf(build({ ...neverSeen, ingest_caught_up_ms: 0 }), 'AgentReporting')).toBe(
       'Unknown IngestBehind',
     );
-    expect(stateOf(build(neverSeen, { ingestCaughtUpForMs: 1 }), 'AgentReporting')).toBe('False NeverSeen');
+    expect(stateOf(build({ ...neverSeen, ingest_caught_up_ms: 1 }), 'AgentReporting')).toBe(
+      'False NeverSeen',
+    );
     const conditions = [{ type: 'AgentReporting', status: 'False', since: ago(600) }];
-    const before = build({ ...neverSeen, conditions }, { ingestCaughtUpForMs: 0 });
+    const before = build({ ...neverSeen, conditions, ingest_caught_up_ms: 0 });
     expect(stateOf(before, 'AgentReporting')).toBe('False NeverSeen');
   });
 
@@ -103,7 +105,7 @@ describe('conditions', () => {
   });
 
   test('silence begins after the time that is set', () => {
-    const options = { ingestCaughtUpForMs: Number.POSITIVE_INFINITY, silentAfterMs: 5_000 };
+    const options = { silentAfterMs: 5_000 };
     expect(build({ last_seen: ago(6) }, options).mode).toBe('Unknown');
     expect(build({ last_seen: ago(5) }, options).mode).toBe('Evented');
   });
@@ -122,20 +124,20 @@ describe('conditions', () => {
   });
 
   test('no agent becomes silent while ingest is behind', () => {
-    const behind = build({ last_seen: ago(600) }, { ingestCaughtUpForMs: 0 });
+    const behind = build({ last_seen: ago(600), ingest_caught_up_ms: 0 });
     for (const type of ['Ready', 'AgentReporting', 'StreamConnected', 'RelistHealthy', 'EvidenceComplete']) {
       expect(stateOf(behind, type)).toBe('Unknown IngestBehind');
     }
-    expect(stateOf(build({}, { ingestCaughtUpForMs: 0 }), 'AgentReporting')).toBe('True Reporting');
+    expect(stateOf(build({ ingest_caught_up_ms: 0 }), 'AgentReporting')).toBe('True Reporting');
   });
 
   test('a silent agent of which nothing was stored since stays silent while ingest is behind', () => {
-    const behind = { ingestCaughtUpForMs: 0 };
+    const behind = { ingest_caught_up_ms: 0 };
     const silentSince = (since: string) => [{ type: 'AgentReporting', status: 'False', since }];
-    const silent = build({ last_seen: ago(600), conditions: silentSince(ago(420)) }, behind);
+    const silent = build({ last_seen: ago(600), conditions: silentSince(ago(420)), ...behind });
     expect(stateOf(silent, 'AgentReporting')).toBe('False AgentSilent');
     expect(stateOf(silent, 'Ready')).toBe('False AgentSilent');
-    const reporting = build({ last_seen: ago(400), conditions: silentSince(ago(420)) }, behind);
+    const reporting = build({ last_seen: ago(400), conditions: silentSince(ago(420)), ...behind });
     expect(stateOf(reporting, 'AgentReporting')).toBe('Unknown IngestBehind');
   });
 

@@ -4,10 +4,10 @@
  *   unseen    no batch of an agent was ever stored: nothing is known of the node
  *   silent    no batch of the agent was stored for three minutes, by the database's clock. Its last reported state says nothing of the
  *             present then, whatever it was
- *   behind    ingest was not up to date in those three minutes: the silence may be our fault, so no agent becomes silent. An agent that was
- *             silent before, and of which nothing was stored since, stays silent
+ *   behind    ingest was not up to date in those three minutes, or no controller runs: the silence may be our fault, so no agent becomes silent.
+ *             An agent that was silent before, and of which nothing was stored since, stays silent
  *   policy    we chose not to subscribe (an unsafe runtime, or a setting): not a fault, but the evidence is not complete
- *   complete  no record is missing, and at most a thousandth of 24 hours was not covered since the node was first seen
+ *   complete  no record is missing, and of the last 24 hours since the node was first seen at most a thousandth of 24 hours was not covered
  *
  * Messages contain no counts: a condition is written again whenever its message changes.
  */
@@ -22,8 +22,6 @@ export const SILENT_AFTER_MS = 180_000;
 const MAX_ANSWER_MS = 60_000;
 
 export interface SilenceOptions {
-  /** For how long everything that agents sent was stored at once; 0 while evidence waits. */
-  readonly ingestCaughtUpForMs: number;
   /** Default: {@link SILENT_AFTER_MS}. */
   readonly silentAfterMs?: number;
 }
@@ -42,6 +40,7 @@ export const AGENT_REASONS = ['Reporting', 'AgentSilent', 'NeverSeen', 'IngestBe
 
 /** A thousandth of 24 hours. A new node has the same allowance, because its agent takes time to start. */
 const MAX_UNCOVERED_S = 86.4;
+const UNCOVERED = `${MAX_UNCOVERED_S} s of the last 24 hours, counted from when the node was first seen,`;
 
 interface ConditionState {
   readonly status: ReportCondition['status'];
@@ -53,7 +52,7 @@ const yes = (reason: string, message: string): ConditionState => ({ status: 'Tru
 const no = (reason: string, message: string): ConditionState => ({ status: 'False', reason, message });
 const unknown = (reason: string, message: string): ConditionState => ({ status: 'Unknown', reason, message });
 
-const BEHIND = unknown('IngestBehind', 'Evidence is waiting to be stored; the agent may be reporting.');
+const BEHIND = unknown('IngestBehind', 'Evidence may be waiting to be stored; the agent may be reporting.');
 const NEVER_SEEN = no(
   'NeverSeen',
   'No agent has ever reported from this Node: check that an agent runs on it, and the log of that agent.',
@@ -97,8 +96,8 @@ export function isReporting(
 
 function agentReporting(row: EvidenceRow, options: SilenceOptions): ConditionState {
   if (isReporting(row, options)) return yes('Reporting', 'The agent reports.');
-  const { ingestCaughtUpForMs, silentAfterMs } = options;
-  const isBehind = ingestCaughtUpForMs < (row.last_seen === null ? 1 : maxAnswerMs(silentAfterMs));
+  const isBehind =
+    row.ingest_caught_up_ms < (row.last_seen === null ? 1 : maxAnswerMs(options.silentAfterMs));
   if (isBehind && !isSilentAlready(row)) return BEHIND;
   if (row.last_seen === null) return NEVER_SEEN;
   return no('AgentSilent', `The agent has not reported since ${timestamp(row.last_seen)}.`);
@@ -203,8 +202,8 @@ function evidenceComplete(row: EvidenceRow, agent: ConditionState): ConditionSta
     return no('RecordsLost', 'Records of the last 24 hours are missing in the store; see the gaps.');
   if (row.observed_to === null) return unknown('NoEvidence', 'No minute has been reported yet.');
   return row.covered_us > 0 && uncoveredSeconds(row, row.observed_to) <= MAX_UNCOVERED_S
-    ? yes('Covered', 'At least 99.9 % of the last 24 hours was covered since the node was first seen.')
-    : no('CoverageLow', 'Less than 99.9 % of the last 24 hours was covered; see observed24h and the gaps.');
+    ? yes('Covered', `At most ${UNCOVERED} were not covered.`)
+    : no('CoverageLow', `More than ${UNCOVERED} were not covered; see observed24h and the gaps.`);
 }
 
 /** The part of the last 24 hours that was not covered, without the time before the node was first seen. */

@@ -81,6 +81,8 @@ export const readEvidence = statement(
     /** Some seqs of the last 24 hours are missing in the store. */
     records_lost: bool,
     conditions: json(v.array(StoredCondition)),
+    /** For how long everything that agents sent was stored at once; 0 while evidence waits, and while no controller says so. */
+    ingest_caught_up_ms: float8,
   }),
   'read_evidence',
 );

@@ -2,7 +2,7 @@
  * The table of reports, exactly as kubectl prints it from the resource's printer columns: with ages that are less precise the older something is
  * (apimachinery pkg/util/duration, HumanDuration).
  */
-import { printable } from '../../platform/printable.ts';
+import { type Cell, tableText } from '../../platform/table.ts';
 import { conditionOf } from './conditions.ts';
 import type { ReportStatus } from './status.ts';
 
@@ -18,7 +18,7 @@ interface TableColumn {
   readonly name: string;
   /** Only with `-o wide`, or of several clusters. */
   readonly only?: 'wide' | 'clusters';
-  readonly cell: (report: NamedReport, now: string) => string | number | undefined;
+  readonly cell: (report: NamedReport, now: string) => Cell;
 }
 
 const complete = ({ status }: NamedReport) => conditionOf(status, 'EvidenceComplete');
@@ -42,10 +42,6 @@ const COLUMNS: readonly TableColumn[] = [
   { name: 'AGE', only: 'wide', cell: ({ createdAt }, now) => ageOf(createdAt, now) },
 ];
 
-/** kubectl's columns are at least 6 wide with a gap of 3, and absent values are empty. */
-const MIN_WIDTH = 6;
-const GAP = 3;
-
 export interface TableOptions {
   readonly wide: boolean;
   /** With the cluster of each node, as kubectl shows namespaces. */
@@ -59,19 +55,11 @@ export function printTable(
 ): string {
   const isShown = { wide, clusters: withCluster };
   const columns = COLUMNS.filter(({ only }) => only === undefined || isShown[only]);
-  const rows = reports.map((report) => columns.map(({ cell }) => printable(String(cell(report, now) ?? ''))));
-  const lines = [columns.map(({ name }) => name), ...rows];
-  const widths = columns.map((_, at) =>
-    Math.max(MIN_WIDTH, ...lines.map((line) => [...(line[at] ?? '')].length + GAP)),
-  );
-  const last = columns.length - 1;
-  return lines
-    .map((line) => `${line.map((text, at) => (at === last ? text : pad(text, widths[at] ?? 0))).join('')}\n`)
-    .join('');
+  return tableText([
+    columns.map(({ name }) => name),
+    ...reports.map((report) => columns.map(({ cell }) => cell(report, now))),
+  ]);
 }
-
-/** kubectl counts characters, not bytes. */
-const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - [...text].length));
 
 const MINUTE = 60;
 const HOUR = 3600;

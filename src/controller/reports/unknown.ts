@@ -10,9 +10,11 @@ import { sleep } from '../../platform/sleep.ts';
 import { REPORT_API, type ReportCondition } from './status.ts';
 import { timestamp } from './text.ts';
 
-/** The reason of every condition of such a report. */
-const REASON = 'ControllerFails';
-const MESSAGE = 'No controller can work: the present is not known. The log of the controller says why.';
+/** Of every condition that says so. */
+export const CONTROLLER_FAILS = {
+  reason: 'ControllerFails',
+  message: 'No controller can work: the present is not known. The log of the controller says why.',
+} as const;
 /** As many as a leader writes. */
 const INTERVAL_MS = 50;
 const CONFLICT = 409;
@@ -25,7 +27,7 @@ const StatusSchema = v.looseObject({ conditions: ConditionsSchema });
 
 /** Whether a report says that no controller can work. */
 export const saysUnknown = ({ status }: KubeObject): boolean =>
-  v.is(StatusSchema, status) && status.conditions.some(({ reason }) => reason === REASON);
+  v.is(StatusSchema, status) && status.conditions.some(({ reason }) => reason === CONTROLLER_FAILS.reason);
 
 /** Says in every report that the present is unknown. Returns in how many. A report that changes meanwhile is left to whoever changed it. */
 export async function writeUnknown(
@@ -61,7 +63,7 @@ function unknownStatus({ listHang, ...status }: v.InferOutput<typeof StatusSchem
   const conditions = status.conditions.map(({ type, ...before }): ReportCondition => {
     const at = timestamp(now.toISOString());
     const lastTransitionTime = before.status === 'Unknown' ? before.lastTransitionTime : at;
-    return { type, status: 'Unknown', lastTransitionTime, reason: REASON, message: MESSAGE };
+    return { type, status: 'Unknown', lastTransitionTime, ...CONTROLLER_FAILS };
   });
   return { ...status, mode: 'Unknown', stream: { state: 'Unknown' }, conditions };
 }

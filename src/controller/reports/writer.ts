@@ -112,6 +112,12 @@ const SERVER_ERROR_WAIT_MS = 5_000;
 const REFUSED_WAIT_MS = 300_000;
 const NEVER = mono(Number.NEGATIVE_INFINITY);
 
+/** How old an unchanged report becomes, of so many. */
+export const refreshAfterMs = (
+  reports: number,
+  { refreshMs, refreshesPerSecond }: Pick<ReportPace, 'refreshMs' | 'refreshesPerSecond'> = DEFAULT_PACE,
+): number => Math.max(refreshMs, (reports / refreshesPerSecond) * 1_000);
+
 interface PlannedReport extends BuiltReport {
   readonly due: DueReport;
   readonly row: EvidenceRow;
@@ -305,12 +311,8 @@ export class ReportWriter {
   }
 
   #build(due: DueReport, row: EvidenceRow, node: KubeNode): PlannedReport {
-    const { ingestCaughtUpForMs, silentAfterMs } = this.#options;
-    const status = buildStatus(row, {
-      silentAfterMs,
-      ingestCaughtUpForMs: ingestCaughtUpForMs(),
-      labels: node.labels,
-    });
+    const { silentAfterMs } = this.#options;
+    const status = buildStatus(row, { silentAfterMs, labels: node.labels });
     return {
       due,
       row,
@@ -321,10 +323,8 @@ export class ReportWriter {
     };
   }
 
-  /** How old an unchanged report becomes. */
   #refreshMs(): number {
-    const { refreshMs, refreshesPerSecond } = this.#pace;
-    return Math.max(refreshMs, ([...this.#options.nodes.names()].length / refreshesPerSecond) * 1_000);
+    return refreshAfterMs([...this.#options.nodes.names()].length, this.#pace);
   }
 
   #isChanged({ row, digest, node }: PlannedReport): boolean {

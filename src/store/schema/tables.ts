@@ -251,6 +251,10 @@ export const leader = table('leader', {
   ...all(bool, 'is_contested'),
   ...all(timestamptz, 'began_at'),
 });
+export const ingest = table('ingest', {
+  ...all(int2, 'cluster_id'),
+  ...all(timestamptz, 'caught_up_since said_at'),
+});
 export const report = table('report', {
   ...all(int4, 'node_id'),
   ...all(int2, 'cluster_id'),

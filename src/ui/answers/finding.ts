@@ -5,9 +5,9 @@ import { checksOf } from '../../analysis/finding/checks.ts';
 import {
   type Finding,
   type FindingRow,
-  readEvidence,
   readFindings,
   severalNodes,
+  withEvidence,
 } from '../../analysis/finding/finding.ts';
 import { findingMarkdown } from '../../analysis/finding/markdown.ts';
 import {
@@ -41,7 +41,7 @@ export async function findingAnswer(
       (each) => cluster === undefined || each.cluster === cluster,
     );
     const finding = onlyOne(id, ofCluster);
-    return answerOf({ finding, evidence: await readEvidence(sql, finding) });
+    return answerOf(await withEvidence(sql, finding));
   });
 }
 

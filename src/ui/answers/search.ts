@@ -1,14 +1,11 @@
 /*
  * GET /api/search: nodes, pods, containers and findings of a name or an id.
  */
+import { MAX_HITS, NOTHING_FOUND } from '../../analysis/find/limits.ts';
+import { search } from '../../analysis/find/search.ts';
 import type { SearchAnswer } from '../api.ts';
 import { parametersOf, searchIn } from '../parameters.ts';
 import type { Reader } from './reader.ts';
-import { search } from './statements.ts';
-
-const MAX_HITS = 50;
-const NOTHING =
-  'No node, and no pod, container or finding that is kept. The beginning of a name is searched for in the last two days only: write all of it.';
 
 export async function searchAnswer(
   { clusters, read }: Reader,
@@ -19,6 +16,6 @@ export async function searchAnswer(
   return {
     hits: rows.slice(0, MAX_HITS),
     cut: rows.length > MAX_HITS,
-    empty: rows.length === 0 ? NOTHING : null,
+    empty: rows.length === 0 ? NOTHING_FOUND : null,
   };
 }

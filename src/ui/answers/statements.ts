@@ -1,25 +1,17 @@
 /*
  * The statements of this folder, with the rows that they return: what src/ui/api.ts promises.
  */
-import * as v from 'valibot';
 import * as types from '../../store/schema/columns.ts';
 import { cluster, nodeCondition, readyChange, reportCondition } from '../../store/schema/tables.ts';
 import { nodes } from '../../store/schema/views.ts';
-import { json, nullable, rowOf, statement } from '../../store/statement.ts';
+import { nullable, rowOf, statement, word } from '../../store/statement.ts';
 import readConditionsSql from './sql/readConditions.sql';
 import readFallbacksSql from './sql/readFallbacks.sql';
 import readFleetSql from './sql/readFleet.sql';
 import readMissRatesSql from './sql/readMissRates.sql';
-import readReadinessSql from './sql/readReadiness.sql';
 import readRelistsSql from './sql/readRelists.sql';
-import searchSql from './sql/search.sql';
 
-const { date, float8, int4, int4Array, int8, text, textArray, timestamptz } = types;
-
-/** A text that is one of these. */
-const word = <W extends string>(...words: readonly W[]): types.Field<W> => ({
-  ...{ ...json(v.picklist(words)), type: 'text' },
-});
+const { date, float8, int4, int4Array, int8, text, timestamptz } = types;
 
 export const readFleet = statement(
   readFleetSql,
@@ -64,23 +56,7 @@ export const readMissRates = statement(
   }),
 );
 
-export const readReadiness = statement(
-  readReadinessSql,
-  rowOf({
-    ...{ cluster: text, pool: nullable(text) },
-    ...{ safe: int4, unsafe: int4, unknown: int4, reasons: textArray },
-  }),
-);
-
 export const readFallbacks = statement(
   readFallbacksSql,
   rowOf({ cluster: cluster.name, day: date, fallbacks: int4, nodes: int4 }),
-);
-
-export const search = statement(
-  searchSql,
-  rowOf({
-    ...{ cluster: text, node: text, found: word('node', 'pod', 'container', 'finding') },
-    ...{ text, at: nullable(timestamptz) },
-  }),
 );

@@ -21,12 +21,15 @@ export async function timelineAnswer(
   { clusters, read }: Reader,
   query: URLSearchParams,
 ): Promise<TimelineAnswer> {
-  const parameters = parametersOf(query, ['cluster', 'node', 'from', 'to']);
+  const parameters = parametersOf(query, ['cluster', 'node', 'from', 'to', 'last']);
   const named = { cluster: requiredName(parameters, 'cluster'), node: requiredName(parameters, 'node') };
-  const period = periodIn(parameters, HOUR_MS, MAX_DAYS);
-  const [from, to] = [period.from.toISOString(), period.to.toISOString()];
+  const periodUntil = (now: Date) => periodIn(parameters, HOUR_MS, MAX_DAYS, now);
+  // A period that is not valid is refused before anything is read.
+  periodUntil(new Date());
   return read(async (runner) => {
     const { nodeId, ...found } = await findNode(runner, clusters, named);
+    const period = periodUntil(new Date(found.now));
+    const [from, to] = [period.from.toISOString(), period.to.toISOString()];
     const shown = { nodeId, ...named, from, to };
     const containers = new ContainerList();
     const answer = {
@@ -93,7 +96,9 @@ class ContainerList {
   }
 }
 
-function whyEmpty({ firstSeen, lastSeen, from, to, ...parts }: Omit<TimelineAnswer, 'empty'>): string | null {
+function whyEmpty(answer: Omit<TimelineAnswer, 'empty'>): string | null {
+  const { now, firstSeen, lastSeen, from, to, ...parts } = answer;
+  if (Date.parse(from) > Date.parse(now)) return 'This period is still to come.';
   const { sessions, gaps, relists, events, changes, findings, conditions } = parts;
   const all: readonly Rows<unknown>[] = [sessions, gaps, relists, events, changes, findings];
   if (all.some(({ rows }) => rows.length > 0)) return null;

@@ -31,31 +31,31 @@ export interface Shown {
 export function sessionsOf(sql: SqlRunner, shown: Shown) {
   const { opened_at, armed_at, closed_at, code, message, events, replayed } = views.streamSessions;
   const times = { openedAt: opened_at, armedAt: armed_at, closedAt: closed_at };
-  return latestOf(sql, 'openedAt', MAX_ROWS, (db) =>
+  return lastEnded(sql, shown, ['openedAt', 'closedAt'], (db) =>
     db
       .select({ ...times, code, message, events, replayed })
       .from(views.streamSessions)
       .where(and(ofNode(views.streamSessions, shown), lasted(shown, opened_at, closed_at)))
-      .orderBy(desc(opened_at)),
+      .orderBy(endOf(closed_at), desc(opened_at)),
   );
 }
 
 /** The gaps that lasted within the period. */
 export function gapsOf(sql: SqlRunner, shown: Shown) {
   const { scope, cause, from_at, to_at, filled_at } = views.gaps;
-  return latestOf(sql, 'from', MAX_ROWS, (db) =>
+  return lastEnded(sql, shown, ['from', 'to'], (db) =>
     db
       .select({ scope, cause, from: from_at, to: to_at, filledAt: filled_at })
       .from(views.gaps)
       .where(and(ofNode(views.gaps, shown), lasted(shown, from_at, to_at)))
-      .orderBy(desc(from_at)),
+      .orderBy(endOf(to_at), desc(from_at)),
   );
 }
 
 /** The lists that hung within the period. */
 export function hangsOf(runner: SqlRunner, shown: Shown) {
   const view = views.listHang;
-  return latestOf(runner, 'from', MAX_ROWS, (db) =>
+  return lastEnded(runner, shown, ['from', 'to'], (db) =>
     db
       .select({
         ...{ from: view.from_at, to: view.to_at, why: view.why },
@@ -67,7 +67,7 @@ export function hangsOf(runner: SqlRunner, shown: Shown) {
       })
       .from(view)
       .where(and(eq(view.node_id, shown.nodeId), lasted(shown, view.from_at, view.to_at)))
-      .orderBy(desc(view.from_at)),
+      .orderBy(endOf(view.to_at), desc(view.from_at)),
   );
 }
 
@@ -144,7 +144,8 @@ export function changesOf(runner: SqlRunner, shown: Shown) {
 
 export function findingsOf(runner: SqlRunner, { nodeId, from, to }: Shown) {
   const { node_id, finding_id, kind, event_type, window_from, window_to, occurred_at, detected_at } = finding;
-  const at = typed(timestamptz, sql`coalesce(${occurred_at}, ${window_to}, ${detected_at})`);
+  // A clock that is wrong may say that it happened after it was found.
+  const at = typed(timestamptz, sql`least(coalesce(${occurred_at}, ${window_to}), ${detected_at})`);
   const ofFinding = and(eq(findingUpdate.node_id, node_id), eq(findingUpdate.finding_id, finding_id));
   const isRecent = and(gte(finding.day, dayOf(from)), gte(detected_at, from));
   return latestOf(runner, 'at', MAX_ROWS, (db) => {
@@ -185,6 +186,29 @@ function latest<K extends string, R extends Readonly<Record<K, Time>>>(rows: R[]
   const next = rows[most];
   return { rows: rows.slice(0, most).reverse(), cut: next === undefined ? null : { until: next[time] } };
 }
+
+/**
+ * What lasted: the rows of a query that has those first that last, and then the one that ended last. `began` and `ended` are the fields that
+ * say so.
+ */
+async function lastEnded<
+  B extends string,
+  E extends string,
+  R extends Readonly<Record<B, Time> & Record<E, Time | null>>,
+>(
+  sql: SqlRunner,
+  { to }: Shown,
+  [began, ended]: readonly [B, E],
+  query: (db: Queries) => { limit(count: number): PromiseLike<R[]> },
+): Promise<Rows<R>> {
+  const rows = await sql.query((db) => query(db).limit(MAX_ROWS + 1));
+  const next = rows[MAX_ROWS];
+  const inOrder = rows.slice(0, MAX_ROWS).sort((a, b) => (a[began] < b[began] ? -1 : 1));
+  // Whatever ended later is among them.
+  return { rows: inOrder, cut: next === undefined ? null : { until: next[ended] ?? to } };
+}
+
+const endOf = (ended: AnyPgColumn): SQL => sql`coalesce(${ended}, 'infinity') DESC`;
 
 /** Whether something that began at the one and ended at the other time, or lasts, was within the period. */
 const lasted = ({ from, to }: Shown, began: AnyPgColumn, ended: AnyPgColumn): SQL | undefined =>

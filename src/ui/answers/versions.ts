@@ -4,6 +4,8 @@
  * Two of the three read a week of hours, which takes long for a very large fleet: one that takes too long is left out, and says so. The answer to the same
  * period, to the minute, is remembered for a minute: a page that stays open must not keep Postgres busy.
  */
+import { NO_FALLBACK } from '../../analysis/fallbacks/fallbacks.ts';
+import { MAX_POOLS, NO_NODE, readReadiness } from '../../analysis/readiness/readiness.ts';
 import { millis } from '../../protocol/units.ts';
 import type { Statement } from '../../store/statement.ts';
 import type { VersionsAnswer, WhyEmpty } from '../api.ts';
@@ -11,7 +13,7 @@ import { type Period, parametersOf, periodIn } from '../parameters.ts';
 import { remembered } from '../remembered.ts';
 import { RequestError } from '../requestError.ts';
 import { databaseRefusal, type Reader } from './reader.ts';
-import { readFallbacks, readMissRates, readReadiness } from './statements.ts';
+import { readFallbacks, readMissRates } from './statements.ts';
 
 const DAY_MS = 86_400_000;
 const MAX_DAYS = 400;
@@ -29,7 +31,7 @@ const MAX_KEPT = 16;
 export function versionsAnswers(reader: Reader): (query: URLSearchParams) => Promise<VersionsAnswer> {
   const answers = remembered<VersionsAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
   return async (query) => {
-    const period = periodIn(parametersOf(query, ['from', 'to']), 7 * DAY_MS, MAX_DAYS);
+    const period = periodIn(parametersOf(query, ['from', 'to']), 7 * DAY_MS, MAX_DAYS, new Date());
     const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
     return answers.ask(minutes.join(), () => versionsAnswer(reader, period));
   };
@@ -44,13 +46,8 @@ async function versionsAnswer(reader: Reader, { from, to }: Period): Promise<Ver
     period,
     'No transition was decided in this period: no agent watched a stream, or its minutes are deleted.',
   );
-  const readiness = await part(reader, readReadiness, [clusters, MAX_ROWS], 'No node is known.');
-  const fallbacks = await part(
-    reader,
-    readFallbacks,
-    period,
-    'No kubelet was seen to fall back in this period.',
-  );
+  const readiness = await part(reader, readReadiness, [clusters, MAX_POOLS], NO_NODE);
+  const fallbacks = await part(reader, readFallbacks, period, NO_FALLBACK);
   return {
     now: new Date().toISOString(),
     ...{ from: from.toISOString(), to: to.toISOString() },

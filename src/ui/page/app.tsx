@@ -2,13 +2,22 @@
  * The frame around the views: who asks, where the reader is, and the way between the views.
  */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { FindingView } from './finding/findingView.tsx';
 import { FleetView } from './fleet/fleetView.tsx';
 import { Client, type Problem } from './parts/client.ts';
 import { AccessContext } from './parts/polling.ts';
 import { TokenForm } from './parts/tokenForm.tsx';
-import { FLEET, fragmentOf, type Go, type Place, placeOf, VERSIONS, type ViewProps } from './place.ts';
+import {
+  DEFAULT_PERIOD,
+  FLEET,
+  fragmentOf,
+  type Go,
+  type Place,
+  placeOf,
+  VERSIONS,
+  type ViewProps,
+} from './place.ts';
 import { firstPlace, recordOf, sourceOf, within } from './record.ts';
 import { moment, msOf, visible } from './text.ts';
 import { NodeView } from './timeline/nodeView.tsx';
@@ -113,17 +122,31 @@ function Frame({ place, onSignOut, children }: FrameProps) {
 }
 
 function View({ place, go }: ViewProps<Place>) {
+  const main = useRef<HTMLElement>(null);
   useEffect(() => {
     document.title = `${titleOf(place)} – plegwatch`;
   }, [place]);
+  const subject = subjectOf(place);
+  const last = useRef(subject);
+  useEffect(() => {
+    // What had the focus is gone with the view before.
+    if (last.current !== subject) main.current?.focus({ preventScroll: true });
+    last.current = subject;
+  }, [subject]);
   return (
-    <main>
+    <main ref={main} tabIndex={-1}>
       {place.view === 'fleet' && <FleetView place={place} go={go} />}
       {place.view === 'node' && <NodeView key={`${place.cluster}/${place.node}`} place={place} go={go} />}
       {place.view === 'finding' && <FindingView key={place.id} place={place} />}
       {place.view === 'versions' && <VersionsView place={place} go={go} />}
     </main>
   );
+}
+
+/** What a view is about, however it is zoomed or filtered. */
+function subjectOf(place: Place): string {
+  if (place.view === 'node') return fragmentOf({ ...place, period: DEFAULT_PERIOD, only: '' });
+  return place.view === 'finding' ? fragmentOf(place) : place.view;
 }
 
 function titleOf(place: Place): string {

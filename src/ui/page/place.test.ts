@@ -35,3 +35,15 @@ test('numbers out of their bounds are replaced by the usual ones', () => {
   expect(placeOf('#/versions?days=1e9')).toEqual(VERSIONS);
   expect(placeOf('#/node/east/n?last=-5')).toMatchObject({ period: { last: 3600 } });
 });
+
+test('a time without a zone is UTC', () => {
+  for (const text of [
+    '2026-11-22T03:12:00Z',
+    '2026-11-22T03:12:00',
+    '2026-11-22T03:12',
+    '2026-11-22 03:12',
+  ]) {
+    const place = placeOf(`#/node/east/n?${new URLSearchParams({ from: text, to: '2026-11-23' })}`);
+    expect(place).toMatchObject({ period: { from: from - 250, to: Date.parse('2026-11-23T00:00:00Z') } });
+  }
+});

@@ -5,7 +5,7 @@
 
 export const GROUPINGS = ['cluster', 'pool', 'version'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
-export const COLOURINGS = ['mode', 'misses', 'completeness'] as const;
+export const COLOURINGS = ['mode', 'misses', 'completeness', 'stream'] as const;
 export type Colouring = (typeof COLOURINGS)[number];
 
 export interface FleetPlace {
@@ -13,12 +13,15 @@ export interface FleetPlace {
   readonly group: Grouping;
   /** Null for the one in which what is wrong stands out. */
   readonly colour: Colouring | null;
-  /** Only nodes in this state of the colouring; null for all. */
+  /** Only nodes in these states of the colouring, separated by commas; null for all. */
   readonly state: string | null;
   readonly search: string;
 }
 
 export type ColouredPlace = FleetPlace & { readonly colour: Colouring };
+
+/** None: the nodes of all states. */
+export const chosenStates = ({ state }: FleetPlace): string[] => state?.split(',') ?? [];
 
 export interface NodePlace {
   readonly view: 'node';
@@ -113,10 +116,14 @@ export function fragmentOf(place: Place): string {
 }
 
 function periodOf(values: URLSearchParams): Period {
-  const [from, to] = ['from', 'to'].map((name) => Date.parse(values.get(name) ?? ''));
+  const [from, to] = ['from', 'to'].map((name) => timeOf(values.get(name) ?? ''));
   if (from !== undefined && to !== undefined && from < to) return { from, to };
   return { last: numberWithin(values.get('last'), 10, MAX_SECONDS) ?? DEFAULT_PERIOD.last };
 }
+
+/** A time that somebody typed without a zone is UTC, as all times of the page. */
+const timeOf = (text: string): number =>
+  Date.parse(/^[\d-]+[T ][\d:.]+$/.test(text) ? `${text.replace(' ', 'T')}Z` : text);
 
 function numberWithin(text: string | null, min: number, max: number): number | undefined {
   const number = Number(text ?? Number.NaN);

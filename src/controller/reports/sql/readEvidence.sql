@@ -24,7 +24,9 @@ SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
          SELECT FROM store.gap g
          WHERE g.node_id = n.node_id AND g.scope = 'seq' AND g.filled_at IS NULL AND coalesce(g.to_at, w.now) > greatest(w.day_ago, own.since)
        ) AS records_lost,
-       coalesce(c.conditions, '[]') AS conditions
+       coalesce(c.conditions, '[]') AS conditions,
+       CASE WHEN i.said_at > w.now - interval '30 seconds' THEN extract(epoch FROM w.now - i.caught_up_since) * 1000 ELSE 0 END::float8
+         AS ingest_caught_up_ms
 FROM w
 CROSS JOIN unnest($1::int4[]) AS asked (node_id)
 JOIN store.node n ON n.node_id = asked.node_id
@@ -32,6 +34,7 @@ CROSS JOIN LATERAL (
   SELECT coalesce((SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = n.node_id AND e.last_seen >= n.replaced_at),
                   n.replaced_at, '-infinity') AS since
 ) own
+LEFT JOIN store.ingest i ON i.cluster_id = n.cluster_id
 LEFT JOIN store.report r ON r.node_id = n.node_id
 LEFT JOIN store.context x ON x.context_id = n.context_id
 -- What an earlier agent reported says nothing of the present.

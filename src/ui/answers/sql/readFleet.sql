@@ -2,15 +2,41 @@
 --
 -- pool: the first stored label that names one, such as karpenter.sh/nodepool, eks.amazonaws.com/nodegroup or one's own pool.
 --
--- completeness24h: the share of the time that no gap of stream or agent covers, and in which the stream was not broken and the agent not silent. A
--- gap that lasts longer than two days shows in these two. It rests on gaps, not on minutes, because a day of minutes of a large fleet takes long to read.
-WITH w AS (SELECT now() AS now, now() - interval '24 hours' AS day_ago), missed AS (
+-- completeness24h: the share of the time in which the stream was watched, by the hours that the minutes of the agents add up to. It begins with the hour in
+-- which the last 24 hours begin, or where evidence of the present machine begins. It ends with the latest minute of an agent that reports, whose present minute is still to
+-- come, and now for all others.
+WITH w AS (
+  SELECT now() AS now, now() - interval '24 hours' AS day_ago, date_trunc('hour', now() - interval '24 hours', 'UTC') AS since
+), own AS (
+  -- Where the machine was replaced: since when evidence is of the present one.
+  SELECT n.node_id, coalesce(min(e.started_at), n.replaced_at) AS since
+  FROM store.node n LEFT JOIN store.epoch e ON e.node_id = n.node_id AND e.last_seen >= n.replaced_at
+  WHERE n.replaced_at IS NOT NULL GROUP BY n.node_id
+), missed AS (
   SELECT f.node_id, count(*)::int4 AS missed
-  FROM store.finding f, w
+  FROM w CROSS JOIN store.finding f LEFT JOIN own ON own.node_id = f.node_id
   WHERE f.kind = 'missed' AND f.detected_at > w.day_ago AND f.day >= ((now() - interval '24 hours') AT TIME ZONE 'UTC')::date
+    AND f.detected_at >= coalesce(own.since, '-infinity')
     AND NOT EXISTS (
       SELECT FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved')
   GROUP BY f.node_id
+), covered AS (
+  SELECT h.node_id, sum(h.us)::float8 AS us
+  FROM (
+    SELECT h.node_id, h.context_id, sum(h.covered_us) AS us FROM store.relist_hour h
+    WHERE h.hour >= date_trunc('hour', now() - interval '24 hours', 'UTC') AND h.day >= ((now() - interval '24 hours') AT TIME ZONE 'UTC')::date
+    GROUP BY h.node_id, h.context_id
+  ) h
+  JOIN store.node n ON n.node_id = h.node_id
+  LEFT JOIN store.context x ON x.context_id = h.context_id
+  LEFT JOIN store.epoch e ON e.node_id = h.node_id AND e.epoch = x.epoch
+  WHERE coalesce(e.last_seen >= n.replaced_at, true)
+  GROUP BY h.node_id
+), latest AS (
+  -- A minute is stored within seconds of its end; one that began longer ago than this says that the agent is behind.
+  SELECT m.node_id, max(m.ended_at) AS ended_at FROM store.relist_minute m
+  WHERE m.minute > now() - interval '6 minutes' AND m.day >= ((now() - interval '6 minutes') AT TIME ZONE 'UTC')::date
+  GROUP BY m.node_id
 )
 SELECT p.cluster, p.node, l.pool, a.agent, p.mode, p.mode_reason AS "modeReason",
        p.mode_since AS "modeSince", p.stream_state AS "streamState", p.stream_reason AS "streamReason",
@@ -25,6 +51,9 @@ JOIN store.node n ON n.cluster_id = k.cluster_id AND n.name = p.node
 LEFT JOIN store.report r ON r.node_id = n.node_id
 LEFT JOIN store.report_condition c ON c.node_id = n.node_id AND c.type = 'EvidenceComplete' AND c.status <> 'True'
 LEFT JOIN missed m ON m.node_id = n.node_id
+LEFT JOIN own ON own.node_id = n.node_id
+LEFT JOIN covered d ON d.node_id = n.node_id
+LEFT JOIN latest t ON t.node_id = n.node_id
 LEFT JOIN LATERAL (
   SELECT value AS pool FROM jsonb_each_text(p.labels) WHERE key ~ '(pool|nodegroup)$' ORDER BY key LIMIT 1
 ) l ON true
@@ -32,34 +61,18 @@ CROSS JOIN LATERAL (
   SELECT CASE WHEN p.last_seen IS NULL THEN 'NeverSeen' WHEN p.last_seen < w.now - store.silent_after() THEN 'AgentSilent'
               WHEN p.relist_healthy IS NULL THEN 'NotReportedYet' ELSE 'Reporting' END AS agent
 ) a
--- Where the node is younger than a day, from its first agent on.
 CROSS JOIN LATERAL (
-  SELECT CASE WHEN p.first_seen < w.day_ago THEN w.day_ago
-              ELSE greatest(w.day_ago, least(p.first_seen, (SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = n.node_id)))
-         END AS observed_from
+  SELECT CASE WHEN own.since IS NOT NULL THEN greatest(w.since, own.since)
+              WHEN p.first_seen < w.since THEN w.since
+              ELSE greatest(w.since, least(p.first_seen, (SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = n.node_id)))
+         END AS from_at,
+         CASE WHEN a.agent = 'AgentSilent' THEN w.now ELSE least(coalesce(t.ended_at, w.now), w.now) END AS to_at
 ) o
 CROSS JOIN LATERAL (
-  SELECT CASE WHEN p.first_seen IS NOT NULL THEN
-           1 - coalesce(sum(extract(epoch FROM upper(hole) - lower(hole))), 0)::float8
-                 / nullif(extract(epoch FROM w.now - o.observed_from)::float8, 0)
+  -- Nothing is known yet of an agent that has not reported its first minute.
+  SELECT CASE WHEN p.first_seen IS NOT NULL AND (d.us IS NOT NULL OR a.agent = 'AgentSilent') THEN
+           least(1, coalesce(d.us, 0) / nullif(greatest(0, extract(epoch FROM o.to_at - o.from_at)::float8 * 1e6), 0))
          END AS share
-  FROM unnest((
-    SELECT range_agg(tstzrange(least(b.from_at, b.to_at), b.to_at))
-    FROM (
-      SELECT g.from_at, coalesce(g.to_at, (
-               SELECT s.next_started_at FROM store.epoch_span s WHERE s.node_id = g.node_id AND s.epoch = g.epoch)) AS to_at
-      FROM store.gap g
-      WHERE g.node_id = n.node_id AND g.scope IN ('stream', 'agent') AND g.from_at > w.now - interval '2 days'
-      UNION ALL
-      SELECT p.last_seen, NULL WHERE a.agent = 'AgentSilent'
-      UNION ALL
-      SELECT p.stream_since, NULL WHERE p.stream_state <> 'Active'
-    ) g
-    CROSS JOIN LATERAL (
-      SELECT greatest(g.from_at, o.observed_from) AS from_at, least(coalesce(g.to_at, w.now), w.now) AS to_at
-    ) b
-    WHERE b.to_at > b.from_at
-  )) AS hole
 ) s
 WHERE ($1::text[] IS NULL OR p.cluster = ANY ($1)) AND r.node_deleted_at IS NULL
 ORDER BY p.cluster COLLATE "C", p.node COLLATE "C"

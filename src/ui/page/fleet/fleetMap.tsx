@@ -3,7 +3,7 @@
  */
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { whyOfMode } from '../../../analysis/words.ts';
-import type { FleetNode } from '../../api.ts';
+import type { AgentState, FleetNode } from '../../api.ts';
 import { isLossy, STATES, stateOf } from '../colours.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
 import { COLOURINGS, type Colouring } from '../place.ts';
@@ -96,7 +96,8 @@ export function FleetMap({ groups, cells, colouring, onOpen }: Props) {
   );
 }
 
-const AGENTS: Readonly<Record<string, string>> = {
+const AGENTS: Readonly<Record<AgentState, string>> = {
+  Reporting: 'its agent reports',
   AgentSilent: 'its agent is silent',
   NeverSeen: 'it never had an agent',
   NotReportedYet: 'its agent has not reported yet',
@@ -105,14 +106,20 @@ const AGENTS: Readonly<Record<string, string>> = {
 /** A node in one sentence, for the line above the map and for screen readers. */
 function nodeInWords(node: FleetNode, colouring: Colouring): string {
   const name = visible(node.node);
-  if (node.agent !== 'Reporting') return `${name}: ${AGENTS[node.agent] ?? 'no agent reports'}`;
+  if (node.agent === 'NeverSeen') return `${name}: ${AGENTS[node.agent]}`;
+  const isReporting = node.agent === 'Reporting';
   const facts = {
-    mode: modeInWords(node),
+    mode: isReporting ? modeInWords(node) : '',
     misses: missedInWords(node.missed24h),
     completeness: completenessInWords(node.completeness24h),
+    stream: isReporting ? `event stream ${visible(node.streamState)}` : AGENTS[node.agent],
   };
-  const order = [colouring, ...COLOURINGS.filter((each) => each !== colouring)];
-  return `${name}: ${order.map((each) => facts[each]).join(', ')}`;
+  const first = isReporting ? colouring : 'stream';
+  const order = [first, ...COLOURINGS.filter((each) => each !== first)];
+  return `${name}: ${order
+    .map((each) => facts[each])
+    .filter((fact) => fact !== '')
+    .join(', ')}`;
 }
 
 function modeInWords({ mode, modeReason: reason, kubeletVersion }: FleetNode): string {

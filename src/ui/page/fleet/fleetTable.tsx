@@ -5,6 +5,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { whyOfMode } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
 import { isLossy, STATES, stateOf } from '../colours.ts';
+import { Name } from '../parts/name.tsx';
 import { type Colouring, fragmentOf } from '../place.ts';
 import { ago, count, counted, moment, msOf, share, visible } from '../text.ts';
 import { Swatch } from './legend.tsx';
@@ -39,7 +40,7 @@ export function FleetTable({ nodes, colouring, now }: Props) {
                 Missed 24 h
               </th>
               <th scope="col" class="number">
-                Watched
+                Watched 24 h
               </th>
               <th scope="col">Runtime</th>
               <th scope="col">Kubelet</th>
@@ -76,12 +77,13 @@ function Row({ node, colouring, now }: Omit<Props, 'nodes'> & { readonly node: F
     lastSeen,
   } = node;
   const isSilent = agent !== 'Reporting';
+  const runtime = [node.runtimeName, node.runtimeVersion].filter(Boolean).join(' ');
   return (
     <tr>
       <th scope="row">
         <a href={fragmentOf(placeOfNode(node, now, colouring))}>
           <Swatch state={stateOf(node, colouring)} />
-          {visible(node.node)}
+          <Name text={node.node} />
         </a>
       </th>
       <td title={visible(whyOfMode({ mode, reason, kubeletVersion }))}>{isSilent ? agent : visible(mode)}</td>
@@ -90,14 +92,14 @@ function Row({ node, colouring, now }: Omit<Props, 'nodes'> & { readonly node: F
       <td class="number" title={visible(node.incompleteReason ?? '')}>
         {completeness24h === null ? <span class="soft">none</span> : share(completeness24h)}
       </td>
+      <td>{runtime === '' ? <span class="soft">unknown</span> : <Name text={runtime} />}</td>
+      <td>{kubeletVersion === null ? <span class="soft">unknown</span> : <Name text={kubeletVersion} />}</td>
       <td>
-        {visible([node.runtimeName, node.runtimeVersion].filter(Boolean).join(' ')) || (
-          <span class="soft">unknown</span>
-        )}
+        <Name text={node.pool ?? ''} />
       </td>
-      <td>{visible(node.kubeletVersion ?? '') || <span class="soft">unknown</span>}</td>
-      <td>{visible(node.pool ?? '')}</td>
-      <td>{visible(node.cluster)}</td>
+      <td>
+        <Name text={node.cluster} />
+      </td>
       <td title={lastSeen === null ? '' : `${moment(msOf(lastSeen))} UTC`}>
         {lastSeen === null ? <span class="soft">never</span> : ago(msOf(now) - msOf(lastSeen))}
       </td>

@@ -8,7 +8,14 @@ import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
 import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import { COLOURINGS, type ColouredPlace, type FleetPlace, GROUPINGS, type ViewProps } from '../place.ts';
+import {
+  COLOURINGS,
+  type ColouredPlace,
+  chosenStates,
+  type FleetPlace,
+  GROUPINGS,
+  type ViewProps,
+} from '../place.ts';
 import { counted, moment, msOf } from '../text.ts';
 import { FleetMap } from './fleetMap.tsx';
 import { FleetTable } from './fleetTable.tsx';
@@ -19,7 +26,12 @@ import { SearchField } from './searchField.tsx';
 import { Summary } from './summary.tsx';
 
 const POLL_MS = 10_000;
-const COLOUR_NAMES = { mode: 'PLEG mode', misses: 'missed events', completeness: 'completeness' };
+const COLOUR_NAMES = {
+  mode: 'PLEG mode',
+  misses: 'missed events',
+  completeness: 'completeness',
+  stream: 'event stream',
+};
 const GROUP_NAMES = { cluster: 'cluster', pool: 'pool', version: 'version' };
 
 export function FleetView({ place, go }: ViewProps<FleetPlace>) {
@@ -51,7 +63,7 @@ function Fleet({ answer, place: asked, go }: ViewProps<FleetPlace> & { readonly 
     <>
       <Summary nodes={nodes} place={asked} go={go} />
       <section class="controls" aria-label="What the map shows">
-        <SearchField place={asked} go={go} />
+        <SearchField place={asked} go={go} clusters={answer.clusters.length} />
         <Choice
           name="colour"
           legend="Colour by"
@@ -85,9 +97,11 @@ function Fleet({ answer, place: asked, go }: ViewProps<FleetPlace> & { readonly 
   );
 }
 
-function whyNone({ search, state, colour }: ColouredPlace): string {
+function whyNone(place: ColouredPlace): string {
+  const { search, colour } = place;
   const named = search.trim() === '' ? '' : ` with “${search.trim()}” in its name`;
-  const label = STATES[colour].find(({ key }) => key === state)?.label;
-  const inState = label === undefined ? '' : ` in the state “${label}”`;
+  const states = chosenStates(place);
+  const labels = STATES[colour].filter(({ key }) => states.includes(key)).map(({ label }) => `“${label}”`);
+  const inState = labels.length === 0 ? '' : ` in the state ${labels.join(' or ')}`;
   return `No node${inState}${named}. Clear the filter to see all.`;
 }

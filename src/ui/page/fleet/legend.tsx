@@ -3,7 +3,7 @@
  */
 import type { FleetNode } from '../../api.ts';
 import { type CellState, countStates, isLossy, STATES } from '../colours.ts';
-import type { ColouredPlace } from '../place.ts';
+import { type ColouredPlace, chosenStates } from '../place.ts';
 import { count } from '../text.ts';
 import { cornersPath, figuresPath, squaresPath } from './cellLayout.ts';
 
@@ -15,11 +15,14 @@ interface Props {
 
 export function Legend({ nodes, place, onState }: Props) {
   const counts = countStates(nodes, place.colour);
+  const chosen = chosenStates(place);
   return (
     <ul class="legend" aria-label="Legend">
       {STATES[place.colour].map((state) => {
         const n = counts.get(state.key) ?? 0;
-        const isChosen = place.state === state.key;
+        const isChosen = chosen.includes(state.key);
+        // Of the many states of a stream, those that occur.
+        if (place.colour === 'stream' && n === 0 && !isChosen) return null;
         return (
           <li key={state.key}>
             <button

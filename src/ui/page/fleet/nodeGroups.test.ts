@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FleetNode } from '../../api.ts';
-import { countStates, isLossy, stateOf, usualColouring } from '../colours.ts';
+import { countStates, isLossy, isWatched, keysOf, stateOf, usualColouring } from '../colours.ts';
 import { FLEET } from '../place.ts';
 import { chosenNodes, groupsOf } from './nodeGroups.ts';
 import { placeOfNode } from './nodeLink.ts';
@@ -39,11 +39,36 @@ test('a group by version names runtime and kubelet', () => {
   ]);
 });
 
-test('a node whose agent is silent is grey in every colouring, whatever it last said', () => {
-  const silent = node('a', { agent: 'AgentSilent', mode: 'Evented', missed24h: 7 });
-  for (const colouring of ['mode', 'misses', 'completeness'] as const) {
-    expect(stateOf(silent, colouring)).toMatchObject({ key: 'Unknown', tone: 'none' });
-  }
+test('a node whose agent is silent keeps what was found of it, and is otherwise not observed', () => {
+  const silent = (more: Partial<FleetNode>) => node('a', { agent: 'AgentSilent', ...more });
+  const lossy = silent({ missed24h: 349, completeness24h: 0.83 });
+  const keys = (['mode', 'misses', 'completeness', 'stream'] as const).map(
+    (colouring) => stateOf(lossy, colouring).key,
+  );
+  expect(keys).toEqual(['Unknown', 'many', 'poor', 'AgentSilent']);
+  expect(stateOf(silent({ missed24h: 0, completeness24h: 0.999 }), 'misses').key).toBe('Unknown');
+});
+
+test('that none is missing of the little that was watched is no good news', () => {
+  const states = [1, 0.9, 0.5, null].map((completeness24h) =>
+    stateOf(node('a', { completeness24h }), 'misses'),
+  );
+  expect(states.map(({ key, tone }) => [key, tone])).toEqual([
+    ['zero', 'good'],
+    ['zero', 'good'],
+    ['partly', 'none'],
+    ['partly', 'none'],
+  ]);
+});
+
+test('a stream is watched only while it is active and its agent reports', () => {
+  expect(isWatched(node('a'))).toBe(true);
+  expect(isWatched(node('a', { agent: 'AgentSilent' }))).toBe(false);
+  for (const streamState of ['Arming', 'Off', 'Telepathic'])
+    expect(isWatched(node('a', { streamState }))).toBe(false);
+  expect(stateOf(node('a', { streamState: 'Telepathic' }), 'stream')).toMatchObject({
+    ...{ key: 'Unknown', tone: 'none' },
+  });
 });
 
 test('misses that could not be observed are not zero misses', () => {
@@ -58,6 +83,13 @@ test('a mode of a later version is Unknown', () => {
 test('every node is counted in one state, and states without nodes with zero', () => {
   const counts = countStates([node('a'), node('b', { mode: 'Fallback' })], 'mode');
   expect([counts.get('Evented'), counts.get('Fallback'), counts.get('Starting')]).toEqual([1, 1, 0]);
+});
+
+test('several states narrow the fleet to the nodes of each', () => {
+  const nodes = ['Evented', 'Fallback', 'HintDisabled'].map((mode) => node(mode, { mode }));
+  const place = { ...FLEET, colour: 'mode', state: 'Fallback,HintDisabled' } as const;
+  expect(chosenNodes(nodes, place).map(({ mode }) => mode)).toEqual(['Fallback', 'HintDisabled']);
+  expect(keysOf(nodes.slice(1), 'mode').join()).toBe(place.state);
 });
 
 test('a search and a state both narrow the fleet', () => {
@@ -75,10 +107,10 @@ test('nodes are coloured by mode, unless no mode is known', () => {
   expect(usualColouring([unknown, node('b')])).toBe('mode');
 });
 
-test('a node that missed events is marked, not one of which nobody knows', () => {
+test('a node that missed events is marked, also if its agent is silent by now, and not one of which nobody knows', () => {
   const marked = [0, 1, null].map((missed24h) => isLossy(node('a', { missed24h })));
   expect(marked).toEqual([false, true, false]);
-  expect(isLossy(node('a', { agent: 'AgentSilent', missed24h: 1 }))).toBe(false);
+  expect(isLossy(node('a', { agent: 'AgentSilent', missed24h: 1 }))).toBe(true);
 });
 
 test('a node leads to the last hour, to the day of its misses, or to where its evidence ends', () => {

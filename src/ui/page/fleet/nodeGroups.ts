@@ -3,7 +3,7 @@
  */
 import type { FleetNode } from '../../api.ts';
 import { stateOf } from '../colours.ts';
-import type { ColouredPlace, Grouping } from '../place.ts';
+import { type ColouredPlace, chosenStates, type Grouping } from '../place.ts';
 
 export interface NodeGroup {
   readonly name: string;
@@ -44,8 +44,9 @@ function nameOf(node: FleetNode, grouping: Grouping, many: boolean): string | nu
 /** Those that the reader asked for: by state, and by a part of the name. */
 export function chosenNodes(nodes: readonly FleetNode[], place: ColouredPlace): FleetNode[] {
   const search = place.search.trim().toLowerCase();
+  const states = chosenStates(place);
   return nodes.filter((node) => {
-    if (place.state !== null && stateOf(node, place.colour).key !== place.state) return false;
+    if (states.length > 0 && !states.includes(stateOf(node, place.colour).key)) return false;
     return search === '' || `${node.cluster}/${node.node}`.toLowerCase().includes(search);
   });
 }

@@ -11,7 +11,12 @@ import { msOf, visible } from '../text.ts';
 const PAUSE_MS = 300;
 const MIN_LENGTH = 3;
 
-export function SearchField({ place, go }: ViewProps<FleetPlace>) {
+interface Props extends ViewProps<FleetPlace> {
+  /** Of the fleet: where there are several, each hit names its own. */
+  readonly clusters: number;
+}
+
+export function SearchField({ place, go, clusters }: Props) {
   const text = place.search.trim();
   const settled = useSettled(text, PAUSE_MS);
   const asked = Math.min(text.length, settled.length) < MIN_LENGTH ? null : settled;
@@ -39,7 +44,10 @@ export function SearchField({ place, go }: ViewProps<FleetPlace>) {
               <li key={`${hit.cluster} ${hit.node} ${hit.found} ${hit.text}`}>
                 <a href={fragmentOf(placeOfHit(hit))}>
                   <span class="soft">{hit.found}</span> {visible(hit.text)}{' '}
-                  <span class="soft">on {visible(hit.node)}</span>
+                  <span class="soft">
+                    on {visible(hit.node)}
+                    {clusters > 1 && `, cluster ${visible(hit.cluster)}`}
+                  </span>
                 </a>
               </li>
             ))}

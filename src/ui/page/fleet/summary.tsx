@@ -3,8 +3,8 @@
  */
 import { leavesPodsWrong } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
-import { isLossy } from '../colours.ts';
-import { type FleetPlace, fragmentOf, type ViewProps } from '../place.ts';
+import { isLossy, isWatched, keysOf } from '../colours.ts';
+import { type Colouring, type FleetPlace, fragmentOf, type ViewProps } from '../place.ts';
 import { count, counted } from '../text.ts';
 
 interface Props extends ViewProps<FleetPlace> {
@@ -53,8 +53,7 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
   const wrong = fallen.filter(({ mode, modeReason: reason, kubeletVersion }) =>
     leavesPodsWrong({ mode, reason, kubeletVersion }),
   );
-  const modes = [...new Set(fallen.map(({ mode }) => mode))];
-  const unwatched = reporting.filter(({ missed24h }) => missed24h === null);
+  const unwatched = nodes.filter((node) => !isWatched(node));
   const silent = nodes.length - reporting.length;
   const clusters = new Set(nodes.map(({ cluster }) => cluster)).size;
   return [
@@ -70,7 +69,7 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
       value: missed,
       detail: `on ${counted(lossy.length, 'node')}, in 24 hours`,
       isBad: true,
-      to: { colour: 'misses' },
+      to: leadingTo(lossy, 'misses'),
     },
     {
       name: 'In fallback',
@@ -80,19 +79,24 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
           ? 'kubelets gave up their stream'
           : `on ${count(wrong.length)}, pods stay wrong until a restart`,
       isBad: true,
-      to: { colour: 'mode', state: modes.length > 1 ? null : (modes[0] ?? null) },
+      to: leadingTo(fallen, 'mode'),
     },
     {
-      name: 'Not observed',
-      value: unwatched.length + silent,
+      name: 'Not watched now',
+      value: unwatched.length,
       detail: whyUnwatched(unwatched.length, silent),
-      isBad: false,
-      to: { colour: 'misses', state: 'Unknown' },
+      isBad: true,
+      to: leadingTo(unwatched, 'stream'),
     },
   ];
 }
 
-function whyUnwatched(reporting: number, silent: number): string {
-  if (silent === 0) return reporting === 0 ? 'every stream is watched' : 'their streams are not watched';
-  return reporting === 0 ? 'without a reporting agent' : `${count(silent)} of them without a reporting agent`;
+/** The states of a colouring in which these nodes are, and no others. */
+function leadingTo(nodes: readonly FleetNode[], colour: Colouring): Partial<FleetPlace> {
+  return { colour, state: keysOf(nodes, colour).join() || null };
+}
+
+function whyUnwatched(unwatched: number, silent: number): string {
+  if (unwatched === 0) return 'every event stream is watched';
+  return silent === 0 ? 'their event streams are not' : `${count(silent)} of them without a reporting agent`;
 }

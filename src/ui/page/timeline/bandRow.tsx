@@ -1,21 +1,24 @@
 /*
  * A row of states, each with its name in it where that fits.
  */
+import type { Cut } from '../../api.ts';
 import { moment, visible } from '../text.ts';
 import type { Band } from './bands.ts';
+import { CutMark } from './cutMark.tsx';
 import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
 interface Props extends RowProps {
   readonly name: string;
   readonly bands: readonly Band[];
+  readonly cut: Cut | null;
   /** What to say if there is none. */
   readonly none?: string;
 }
 
 const CHARACTER = 7;
 
-export function BandRow({ name, bands, scale, row, none = 'not observed' }: Props) {
+export function BandRow({ name, bands, cut, scale, row, none = 'not observed' }: Props) {
   const shown = bands.flatMap((band) => {
     const span = scale.span(band.from, band.to);
     return span === undefined ? [] : [{ ...band, ...span }];
@@ -46,6 +49,7 @@ export function BandRow({ name, bands, scale, row, none = 'not observed' }: Prop
           )}
         </g>
       ))}
+      <CutMark cut={cut} scale={scale} row={row} />
     </g>
   );
 }

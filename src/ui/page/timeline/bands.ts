@@ -1,5 +1,6 @@
 /*
- * The mode of the kubelet and the Ready condition as periods: a state lasts from its change until the next one, the last one until now.
+ * The mode of the kubelet and the Ready condition as periods: a state lasts from its change until the next one, the last one until now. What an agent
+ * said of the mode lasts no longer than anything is known of that agent.
  */
 import { whyOfMode } from '../../../analysis/words.ts';
 import type { TimelineAnswer } from '../../api.ts';
@@ -21,16 +22,18 @@ export interface Band extends Omit<StateChange, 'at'> {
   readonly to: number;
 }
 
-export const modeBands = ({ modes }: TimelineAnswer, until: number): Band[] =>
-  bandsOf(
+export function modeBands({ modes, lastSeen }: TimelineAnswer, until: number): Band[] {
+  const isKnown = lastSeen !== null && modes.rows.at(-1)?.toMode !== 'Unknown';
+  return bandsOf(
     modes.rows.map(({ at, toMode: mode, reason, kubeletVersion }) => ({
       at: msOf(at),
       state: mode,
       tone: toneOfMode(mode),
       why: whyOfMode({ mode, reason, kubeletVersion }),
     })),
-    until,
+    isKnown ? Math.min(until, msOf(lastSeen)) : until,
   );
+}
 
 export const readyBands = ({ conditions }: TimelineAnswer, until: number): Band[] =>
   bandsOf(

@@ -1,11 +1,13 @@
 /*
- * A container: windows of lists as brackets, events that were received as filled figures, and a missed event as a hole with an empty one.
+ * A container: windows of lists as brackets, events that were received as filled figures, a missed event as a hole with an empty one, and other findings
+ * as triangles under the line.
  */
+import type { TimelineFinding } from '../../api.ts';
 import { figurePath } from '../drawing/figures.ts';
 import { fragmentOf } from '../place.ts';
 import { holeGroups, holeShape } from './holeShape.ts';
 import { type Hole, type MarkedContainer, nameOf } from './markedContainers.ts';
-import { eventInWords, holeInWords, windowInWords } from './markWords.ts';
+import { eventInWords, holeInWords, noteInWords, windowInWords } from './markWords.ts';
 import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
@@ -17,7 +19,7 @@ interface Props extends RowProps {
 const RADIUS = 5;
 
 export function ContainerRow({ marked, scale, row, left }: Props) {
-  const { container, events, windows, holes } = marked;
+  const { container, events, windows, holes, notes } = marked;
   const middle = row.top + row.height / 2;
   const marks = events.map(({ at }) => scale.x(at));
   return (
@@ -48,6 +50,12 @@ export function ContainerRow({ marked, scale, row, left }: Props) {
           <title>{eventInWords(event)}</title>
         </path>
       ))}
+      {notes.map(({ finding, at }) => (
+        <a key={finding.id} href={findingLink(finding)} tabindex={-1}>
+          <title>{noteInWords(finding)}</title>
+          <path class="note" d={notePath(scale.x(at), row.top + row.height)} />
+        </a>
+      ))}
       {holes.map((hole) => (
         <HoleMark key={hole.finding.id} hole={hole} scale={scale} row={row} />
       ))}
@@ -73,10 +81,17 @@ function HoleMark({ hole, scale, row }: RowProps & { readonly hole: Hole }) {
   const middle = row.top + row.height / 2;
   const state = resolvedAt === null ? '' : ' is-resolved';
   return (
-    <a href={fragmentOf({ view: 'finding', id: finding.id, cluster: null, node: null })} tabindex={-1}>
+    <a href={findingLink(finding)} tabindex={-1}>
       <title>{holeInWords(finding)}</title>
       <rect class={`hole${state}`} x={shape.x} y={row.top} width={shape.width} height={row.height} rx="3" />
       <path class={`hole-figure${state}`} d={figurePath(finding.eventType, shape.at, middle, RADIUS)} />
     </a>
   );
 }
+
+/** A triangle that stands on the lower edge of the row. */
+export const notePath = (x: number, bottom: number): string =>
+  `M${Math.round(x * 10) / 10} ${bottom - 8}l5 8h-10z`;
+
+const findingLink = ({ id }: TimelineFinding): string =>
+  fragmentOf({ view: 'finding', id, cluster: null, node: null });

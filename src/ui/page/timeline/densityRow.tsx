@@ -4,6 +4,7 @@
 import type { ContainerEvent, Rows, TimelineFinding } from '../../api.ts';
 import { fragmentOf } from '../place.ts';
 import { count, msOf } from '../text.ts';
+import { CutMark } from './cutMark.tsx';
 import { densityOf } from './eventDensity.ts';
 import { holeShape } from './holeShape.ts';
 import { holeOf } from './markedContainers.ts';
@@ -32,7 +33,6 @@ export function DensityRow({ events, findings, scale, row, right }: Props) {
     const high = most === 0 ? 0 : Math.max(1.5, (n / most) * tall);
     return n === 0 ? [] : [`M${px(left + at * width)} ${bottom}v${px(-high)}h${px(width - 1)}v${px(high)}z`];
   });
-  const cut = events.cut === null ? undefined : scale.span(scale.range.from, msOf(events.cut.until));
   const missed = findings.filter(({ kind }) => kind === 'missed');
   return (
     <g>
@@ -45,14 +45,11 @@ export function DensityRow({ events, findings, scale, row, right }: Props) {
         height={row.height - HOLES}
       />
       <path class="tone-plain" d={bars.join('')} />
-      {cut !== undefined && (
-        <g>
-          <rect class="cut" x={cut.x} y={row.top + HOLES} width={cut.width} height={row.height - HOLES} />
-          <text class="row-none" x={cut.x + 6} y={bottom - 8}>
-            more than can be drawn: zoom in
-          </text>
-        </g>
-      )}
+      <CutMark
+        cut={events.cut}
+        scale={scale}
+        row={{ ...row, top: row.top + HOLES, height: row.height - HOLES }}
+      />
       {missed.map((finding) => {
         const shape = holeShape(holeOf(finding), scale);
         if (shape === undefined) return null;

@@ -2,15 +2,21 @@
  * The findings of the period, missed events first.
  */
 import { useState } from 'preact/hooks';
+import { MATTERS } from '../../../analysis/words.ts';
 import type { TimelineAnswer, TimelineFinding } from '../../api.ts';
 import type { Range } from '../drawing/timeScale.ts';
+import { Name } from '../parts/name.tsx';
 import { fragmentOf } from '../place.ts';
 import { count, counted, moment, msOf, shortId, visible } from '../text.ts';
-import { nameOf } from './markedContainers.ts';
+import { isCutWithin } from './cutMark.tsx';
+import { findingsOfContainers, nameOf } from './markedContainers.ts';
+import { noFindingInWords } from './watched.ts';
 
 interface Props {
   readonly answer: TimelineAnswer;
   readonly range: Range;
+  /** Only of pods and containers whose name or id contains this. */
+  readonly only: string;
   readonly onRange: (range: Range) => void;
 }
 
@@ -23,18 +29,30 @@ const PROOFS: Readonly<Record<string, string>> = {
 const PAGE = 25;
 const AROUND_MS = 60_000;
 
-export function FindingTable({ answer, range, onRange }: Props) {
+export function FindingTable({ answer, range, only, onRange }: Props) {
   const [shown, setShown] = useState(PAGE);
-  const findings = answer.findings.rows.filter(({ at }) => msOf(at) >= range.from && msOf(at) <= range.to);
+  const findings = findingsOfContainers(answer, only).filter(
+    ({ at }) => msOf(at) >= range.from && msOf(at) <= range.to,
+  );
+  const { cut } = answer.findings;
+  const isCut = isCutWithin(answer.findings, range);
   findings.sort((a, b) => rank(a) - rank(b) || msOf(b.at) - msOf(a.at));
   const rest = findings.length - shown;
   return (
     <section class="table" aria-label="Findings">
       <h2>
-        Findings in this period <span class="number">{count(findings.length)}</span>
+        Findings in this period{' '}
+        <span class="number">
+          {count(findings.length)}
+          {isCut && ' or more'}
+        </span>
       </h2>
       {findings.length === 0 ? (
-        <p class="soft">{whyNone(answer)}</p>
+        <p class="soft">
+          {only.trim() === ''
+            ? noFindingInWords(answer, range)
+            : `None with “${visible(only.trim())}” in its name or id.`}
+        </p>
       ) : (
         <section class="scroll" aria-label="Findings of the period" tabIndex={0}>
           <table>
@@ -43,7 +61,7 @@ export function FindingTable({ answer, range, onRange }: Props) {
                 <th scope="col">Time (UTC)</th>
                 <th scope="col">Finding</th>
                 <th scope="col">Container</th>
-                <th scope="col">Why</th>
+                <th scope="col">Why, and whether it matters</th>
                 <th scope="col">
                   <span class="only-read">Zoom</span>
                 </th>
@@ -62,10 +80,8 @@ export function FindingTable({ answer, range, onRange }: Props) {
           Show {counted(Math.min(100, rest), 'more finding')} of {count(rest)}
         </button>
       )}
-      {answer.findings.cut !== null && (
-        <p class="soft">
-          There are more until {moment(msOf(answer.findings.cut.until))} UTC: zoom in to see them.
-        </p>
+      {isCut && cut !== null && (
+        <p class="soft">There are more until {moment(msOf(cut.until))} UTC: zoom in to see them.</p>
       )}
     </section>
   );
@@ -75,7 +91,7 @@ function FindingRow({
   finding,
   answer,
   onRange,
-}: Omit<Props, 'range'> & { readonly finding: TimelineFinding }) {
+}: Pick<Props, 'answer' | 'onRange'> & { readonly finding: TimelineFinding }) {
   const { id, kind, eventType, cause, at, resolvedAt } = finding;
   const container = finding.container === null ? undefined : answer.containers[finding.container];
   const place = { view: 'finding', id, cluster: answer.cluster, node: answer.node } as const;
@@ -95,12 +111,13 @@ function FindingRow({
           <span class="soft">the stream</span>
         ) : (
           <>
-            {nameOf(container)} <code>{shortId(container.id)}</code>
+            <Name text={nameOf(container)} /> <code>{shortId(container.id)}</code>
           </>
         )}
       </td>
       <td>
-        {kind === 'missed' && PROOFS[cause ?? '']} <code class="soft">{visible(cause ?? '')}</code>
+        {kind === 'missed' ? PROOFS[cause ?? ''] : MATTERS[kind]}{' '}
+        <code class="soft">{visible(cause ?? '')}</code>
       </td>
       <td>
         <button
@@ -128,11 +145,3 @@ function around({ at, from, to }: TimelineFinding): Range {
 /** Misses that stand, then resolved ones, then all others. */
 const rank = ({ kind, resolvedAt }: TimelineFinding): number =>
   kind !== 'missed' ? 2 : resolvedAt === null ? 0 : 1;
-
-function whyNone({ sessions, empty }: TimelineAnswer): string {
-  if (empty !== null) return 'Nothing is stored of this period, so nothing was found.';
-  const isWatched = sessions.rows.some(({ armedAt }) => armedAt !== null);
-  return isWatched
-    ? 'None: every event that was due was received, wherever the stream was watched.'
-    : 'None, but no stream was watched: that says nothing of missed events.';
-}

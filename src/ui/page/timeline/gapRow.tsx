@@ -1,21 +1,26 @@
 /*
- * What was not observed: nothing is claimed of these periods.
+ * What was not observed: nothing is claimed of these periods. So are the time before the first agent, and that since the last was heard of.
  */
 import { NOT_OBSERVED } from '../../../analysis/words.ts';
-import type { Gap } from '../../api.ts';
+import type { Gap, TimelineAnswer } from '../../api.ts';
 import { moment, msOf, visible } from '../text.ts';
+import { CutMark } from './cutMark.tsx';
 import type { RowProps } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
+import { noGapInWords, silenceOf } from './watched.ts';
 
 interface Props extends RowProps {
-  readonly gaps: readonly Gap[];
+  readonly answer: TimelineAnswer;
 }
 
 const CHARACTER = 6.4;
+/** A narrower one has no room for it. */
+const HATCHED = 6;
 
-export function GapRow({ gaps, scale, row }: Props) {
-  const shown = gaps.flatMap((gap) => {
-    const span = scale.span(msOf(gap.from), gap.to === null ? null : msOf(gap.to));
+export function GapRow({ answer, scale, row }: Props) {
+  const now = msOf(answer.now);
+  const shown = [...impliedGaps(answer), ...answer.gaps.rows].flatMap((gap) => {
+    const span = scale.span(msOf(gap.from), gap.to === null ? now : msOf(gap.to));
     return span === undefined ? [] : [{ gap, ...span }];
   });
   return (
@@ -23,7 +28,7 @@ export function GapRow({ gaps, scale, row }: Props) {
       <RowName row={row} name="Not observed" />
       {shown.length === 0 && (
         <text class="row-none" x={scale.x(scale.range.from) + 2} y={row.top + row.height / 2 + 4}>
-          no gap
+          {noGapInWords(answer, scale.range)}
         </text>
       )}
       {shown.map(({ gap, x, width }) => {
@@ -33,7 +38,7 @@ export function GapRow({ gaps, scale, row }: Props) {
           <g key={`${gap.scope} ${gap.from} ${gap.cause}`}>
             <title>{`${what}, from ${moment(msOf(gap.from))} ${end} UTC: ${visible(gap.cause)}`}</title>
             <rect class="tone-none" x={x} y={row.top} width={Math.max(3, width)} height={row.height} rx="2" />
-            <path class="gap-hatch" d={hatch(x, row.top, Math.max(3, width), row.height)} />
+            {width > HATCHED && <path class="gap-hatch" d={hatch(x, row.top, width, row.height)} />}
             {width > what.length * CHARACTER + 20 && (
               <g>
                 <rect
@@ -51,8 +56,23 @@ export function GapRow({ gaps, scale, row }: Props) {
           </g>
         );
       })}
+      <CutMark cut={answer.gaps.cut} scale={scale} row={row} />
     </g>
   );
+}
+
+/** The time before the first agent, and that since an agent was last heard of, until SQL has a gap for it. */
+function impliedGaps(answer: TimelineAnswer): Gap[] {
+  const { from, now, firstSeen, gaps } = answer;
+  const gap = (cause: string, began: string, to: string): Gap => ({
+    ...{ scope: 'agent', cause, from: began, to, filledAt: null },
+  });
+  const silentSince = silenceOf(answer);
+  const isDeclared = gaps.rows.some(({ scope, to }) => scope === 'agent' && to === null);
+  return [
+    ...(firstSeen === null || firstSeen > from ? [gap('no agent yet', from, firstSeen ?? now)] : []),
+    ...(silentSince === undefined || isDeclared ? [] : [gap('its agent is silent', silentSince, now)]),
+  ];
 }
 
 /** Slanted lines: a pattern would need an id, which two drawings in a page may share. */

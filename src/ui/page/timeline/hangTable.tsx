@@ -3,6 +3,7 @@
  */
 import type { TimelineAnswer } from '../../api.ts';
 import type { Range } from '../drawing/timeScale.ts';
+import { Name } from '../parts/name.tsx';
 import { moment, msOf, visible } from '../text.ts';
 import { nameOf } from './markedContainers.ts';
 
@@ -31,7 +32,7 @@ export function HangTable({ answer, range }: { readonly answer: TimelineAnswer; 
                 <tr key={from}>
                   <td>{moment(msOf(from))}</td>
                   <td>{to === null ? 'it hangs' : moment(msOf(to))}</td>
-                  <td>{named === undefined ? '' : nameOf(named)}</td>
+                  <td>{named !== undefined && <Name text={nameOf(named)} />}</td>
                   <td>{visible(why)}</td>
                 </tr>
               );

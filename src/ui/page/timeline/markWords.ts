@@ -1,7 +1,7 @@
 /*
  * What the titles of a container's marks say.
  */
-import { duration } from '../../../analysis/words.ts';
+import { duration, MATTERS } from '../../../analysis/words.ts';
 import type { TimelineFinding } from '../../api.ts';
 import { clock, moment, msOf, visible } from '../text.ts';
 import type { EventMark, WindowMark } from './markedContainers.ts';
@@ -18,6 +18,13 @@ export function holeInWords(finding: TimelineFinding): string {
   const later =
     resolvedAt === null ? 'and not received' : `and resolved only at ${moment(msOf(resolvedAt))} UTC`;
   return `${resolvedAt === null ? 'Missed' : 'Overdue'} ${visible(eventType ?? 'event')}${window}, ${later}${cause === null ? '' : ` (${visible(cause)})`}`;
+}
+
+/** A finding of another kind, and whether it matters. */
+export function noteInWords({ kind, eventType, at, cause }: TimelineFinding): string {
+  const what = [kind, eventType].filter(Boolean).join(' ');
+  const why = [cause, MATTERS[kind]].filter(Boolean).join('; ');
+  return `${visible(what)} at ${moment(msOf(at))} UTC${why === '' ? '' : ` (${visible(why)})`}`;
 }
 
 export const eventInWords = ({ at, type, replayed, exit }: EventMark): string =>

@@ -12,6 +12,8 @@ export interface MarkedContainer {
   readonly events: readonly EventMark[];
   readonly windows: readonly WindowMark[];
   readonly holes: readonly Hole[];
+  /** Findings of other kinds. */
+  readonly notes: readonly Note[];
 }
 
 export interface EventMark {
@@ -27,6 +29,11 @@ export interface WindowMark {
   readonly to: number;
   readonly oldState: string;
   readonly newState: string;
+}
+
+interface Note {
+  readonly finding: TimelineFinding;
+  readonly at: number;
 }
 
 /** Where an event was due. */
@@ -65,7 +72,21 @@ export function markedContainers(
   return { shown: shown.map(({ marked }) => marked), leftOut: all.length - shown.length };
 }
 
-type Marks = Pick<MarkedContainer, 'events' | 'windows' | 'holes'>;
+/** The findings of the containers that are named; all, those of the stream as a whole included, if none is. */
+export function findingsOfContainers(
+  { containers, findings }: Pick<TimelineAnswer, 'containers' | 'findings'>,
+  only: string,
+): TimelineFinding[] {
+  const search = only.trim().toLowerCase();
+  return findings.rows.filter(({ container }) => {
+    if (search === '') return true;
+    const named = container === null ? undefined : containers[container];
+    return named !== undefined && matches(named, search);
+  });
+}
+
+type Marks = Pick<MarkedContainer, 'events' | 'windows' | 'holes' | 'notes'>;
+const noMarks = () => ({ events: [], windows: [], holes: [], notes: [] });
 
 /** The rows of an answer by their container, once for each answer. */
 const INDEXES = new WeakMap<TimelineAnswer, ReadonlyMap<number, Marks>>();
@@ -73,12 +94,13 @@ const INDEXES = new WeakMap<TimelineAnswer, ReadonlyMap<number, Marks>>();
 function marksOf(answer: TimelineAnswer, container: number, range: Range): Marks {
   const index = INDEXES.get(answer) ?? indexOf(answer);
   INDEXES.set(answer, index);
-  const { events, windows, holes } = index.get(container) ?? { events: [], windows: [], holes: [] };
+  const { events, windows, holes, notes } = index.get(container) ?? noMarks();
   const isWithin = ({ from, to }: Range) => to >= range.from && from <= range.to;
   return {
     events: events.filter(({ at }) => isWithin({ from: at, to: at })),
     windows: windows.filter(isWithin),
     holes: holes.filter(isWithin),
+    notes: notes.filter(({ at }) => isWithin({ from: at, to: at })),
   };
 }
 
@@ -86,9 +108,12 @@ function marksOf(answer: TimelineAnswer, container: number, range: Range): Marks
 const HOLES: ReadonlySet<string> = new Set(['missed', 'kubelet_late']);
 
 function indexOf(answer: TimelineAnswer): ReadonlyMap<number, Marks> {
-  const index = new Map<number, { events: EventMark[]; windows: WindowMark[]; holes: Hole[] }>();
+  const index = new Map<
+    number,
+    { events: EventMark[]; windows: WindowMark[]; holes: Hole[]; notes: Note[] }
+  >();
   const marks = (container: number) => {
-    const found = index.get(container) ?? { events: [], windows: [], holes: [] };
+    const found = index.get(container) ?? noMarks();
     index.set(container, found);
     return found;
   };
@@ -100,8 +125,9 @@ function indexOf(answer: TimelineAnswer): ReadonlyMap<number, Marks> {
       marks(container).windows.push({ from: msOf(from), to: msOf(to), oldState, newState });
   }
   for (const finding of answer.findings.rows) {
-    if (finding.container !== null && HOLES.has(finding.kind))
-      marks(finding.container).holes.push(holeOf(finding));
+    if (finding.container === null) continue;
+    if (HOLES.has(finding.kind)) marks(finding.container).holes.push(holeOf(finding));
+    else marks(finding.container).notes.push({ finding, at: msOf(finding.at) });
   }
   return index;
 }
@@ -110,16 +136,20 @@ export function holeOf(finding: TimelineFinding): Hole {
   const found = msOf(finding.at);
   const from = finding.from === null ? found : msOf(finding.from);
   const to = finding.to === null ? Math.max(from, found) : msOf(finding.to);
-  const occurred = finding.occurredAt === null ? (from + to) / 2 : msOf(finding.occurredAt);
+  // The clock of a runtime that is wrong may say that it happened after it was found.
+  const occurred =
+    finding.occurredAt === null
+      ? (from + to) / 2
+      : Math.min(msOf(finding.occurredAt), msOf(finding.detectedAt));
   const resolvedAt = finding.resolvedAt === null ? null : msOf(finding.resolvedAt);
   return { finding, from: Math.min(from, occurred), to: Math.max(to, occurred), at: occurred, resolvedAt };
 }
 
-const isEmpty = ({ events, windows, holes }: Marks): boolean =>
-  events.length + windows.length + holes.length === 0;
+const isEmpty = ({ events, windows, holes, notes }: Marks): boolean =>
+  events.length + windows.length + holes.length + notes.length === 0;
 
-const firstOf = ({ events, windows, holes }: Marks): number =>
-  Math.min(...[...events.map(({ at }) => at), ...[...windows, ...holes].map(({ from }) => from)]);
+const firstOf = ({ events, windows, holes, notes }: Marks): number =>
+  Math.min(...[...events, ...notes].map(({ at }) => at), ...[...windows, ...holes].map(({ from }) => from));
 
 const podOf = ({ podNamespace, podName }: Container): string =>
   visible([podNamespace, podName].filter((part) => part !== null && part !== '').join('/'));

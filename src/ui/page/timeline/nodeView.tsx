@@ -1,7 +1,6 @@
 /*
  * One node over time.
  */
-import { useEffect, useState } from 'preact/hooks';
 import type { TimelineAnswer } from '../../api.ts';
 import { MIN_SPAN_MS, type Range, widened } from '../drawing/timeScale.ts';
 import { apiPath } from '../parts/client.ts';
@@ -13,6 +12,7 @@ import type { NodePlace, ViewProps } from '../place.ts';
 import { ago, moment, msOf, visible } from '../text.ts';
 import { FindingTable } from './findingTable.tsx';
 import { HangTable } from './hangTable.tsx';
+import { NoAgent } from './noAgent.tsx';
 import { PeriodBar } from './periodBar.tsx';
 import { TimelineChart } from './timelineChart.tsx';
 
@@ -27,6 +27,7 @@ export function NodeView({ place, go }: ViewProps<NodePlace>) {
   const polled = useTimeline(place);
   const { answer } = polled;
   const range = shownRange(place, answer);
+  const isUnknown = answer !== undefined && answer.firstSeen === null && answer.empty !== null;
   const setRange = (next: Range) => {
     const [from, to] = [Math.round(next.from), Math.round(next.to)];
     go({ ...place, period: { from, to: Math.max(to, from + MIN_SPAN_MS) } }, true);
@@ -38,34 +39,34 @@ export function NodeView({ place, go }: ViewProps<NodePlace>) {
       <AnswerState polled={polled} what="the timeline" />
       {answer !== undefined && (
         <>
-          <PeriodBar place={place} go={go} range={range} onRange={setRange} />
-          {answer.empty !== null && <EmptyNotice why={answer.empty} />}
-          <TimelineChart answer={answer} range={range} only={place.only} onRange={setRange} />
-          <HangTable answer={answer} range={range} />
-          <FindingTable answer={answer} range={range} onRange={setRange} />
+          {!isUnknown && <PeriodBar place={place} go={go} range={range} onRange={setRange} />}
+          <NoAgent answer={answer} />
+          {!isUnknown && answer.empty !== null && <EmptyNotice why={answer.empty} />}
+          {!isUnknown && (
+            <>
+              <TimelineChart answer={answer} range={range} only={place.only} onRange={setRange} />
+              <HangTable answer={answer} range={range} />
+              <FindingTable answer={answer} range={range} only={place.only} onRange={setRange} />
+            </>
+          )}
         </>
       )}
     </>
   );
 }
 
-/** What the server knows of the period, and a little more on both sides. */
+/** What the server knows of the period, and a little more on both sides. Until when the present lasts, the server knows better than this browser. */
 function useTimeline({ cluster, node, period }: NodePlace) {
-  const [ahead, setAhead] = useState(0);
   const settled = useSettled(JSON.stringify(period), PAUSE_MS);
-  const isLive = 'last' in period;
-  const polled = usePolled<TimelineAnswer>(settled, isLive ? LIVE_MS : null, () => {
-    const now = Date.now() + ahead;
-    const asked = 'last' in period ? { from: now - period.last * 1000, to: now } : period;
-    const { from, to } = widened(asked, MARGIN);
+  return usePolled<TimelineAnswer>(settled, 'last' in period ? LIVE_MS : null, () => {
+    if ('last' in period) {
+      const last = Math.round(period.last * (1 + MARGIN));
+      return apiPath('timeline', { cluster, node, last: String(last) });
+    }
+    const { from, to } = widened(period, MARGIN);
     const time = (ms: number) => new Date(ms).toISOString();
     return apiPath('timeline', { cluster, node, from: time(from), to: time(to) });
   });
-  const { answer, at } = polled;
-  useEffect(() => {
-    if (answer !== undefined) setAhead(msOf(answer.now) - at);
-  }, [answer, at]);
-  return polled;
 }
 
 /** A live period ends now, by the clock of the database. Of a node that is new it begins when the node was first seen. */

@@ -5,8 +5,8 @@ import { modeBands, readyBands } from './bands.ts';
 import { densityOf } from './eventDensity.ts';
 import { holeGroups, holeShape, labelPlace, MIN_HOLE_WIDTH } from './holeShape.ts';
 import { barPath, durationScale, figureLine, heatPaths } from './latencyHeat.ts';
-import { holeOf, markedContainers, nameOf } from './markedContainers.ts';
-import { eventInWords, holeInWords } from './markWords.ts';
+import { findingsOfContainers, holeOf, markedContainers, nameOf } from './markedContainers.ts';
+import { eventInWords, holeInWords, noteInWords } from './markWords.ts';
 import { rowLayout } from './rowLayout.ts';
 
 const NIGHT = Date.parse('2026-11-22T03:00:00Z');
@@ -113,9 +113,36 @@ test('rows are narrowed by pod, container and id', () => {
   expect([found('SHOP/ca'), found('f00d'), found('app')]).toEqual([['cart'], ['web'], ['cart', 'web']]);
 });
 
-test('only a missed event is a hole; other findings are none', () => {
-  const late = answer({ containers: [container('a')], findings: rows(missed(0, 1, { kind: 'late' })) });
-  expect(markedContainers(late, hour, '', 9).shown).toEqual([]);
+test('only a missed event is a hole; other findings are notes that say whether they matter', () => {
+  const kinds = ['late', 'out_of_order', 'short_life'];
+  const findings = rows(...kinds.map((kind, n) => missed(0, 10 + n, { kind })));
+  const { shown } = markedContainers(answer({ containers: [container('a')], findings }), hour, '', 9);
+  expect(shown.map(({ holes, notes }) => [holes.length, notes.length])).toEqual([[0, 3]]);
+  expect(shown[0]?.notes.map(({ finding }) => noteInWords(finding))).toEqual([
+    expect.stringMatching(/^late STOPPED at 2026-11-22 03:00:10 UTC \(sequence; it matters: /),
+    expect.stringMatching(/^out_of_order STOPPED at .*; it matters to whoever /),
+    expect.stringMatching(/^short_life STOPPED at .*; no fault: /),
+  ]);
+});
+
+test('the filter of containers narrows findings too, and leaves out those of the stream as a whole', () => {
+  const containers = [container('cart'), container('web')];
+  const findings = rows(missed(0, 1), missed(1, 2), missed(0, 3, { container: null }));
+  const narrowed = (only: string) => findingsOfContainers({ containers, findings }, only).map(({ id }) => id);
+  expect([narrowed(''), narrowed(' CART')]).toEqual([['f1', 'f2', 'f3'], ['f1']]);
+});
+
+test('what a wrong clock says to have happened after it was found stands where it was found', () => {
+  const hole = holeOf(missed(0, 1, { at: at(36), detectedAt: at(36), occurredAt: at(3000) }));
+  expect(hole.at).toBe(NIGHT + 36_000);
+});
+
+test('the mode lasts no longer than anything is known of its agent, and an unknown one until now', () => {
+  const change = (toMode: string) =>
+    rows({ at: at(0), notBefore: null, fromMode: 'Unknown', toMode, reason: null, kubeletVersion: null });
+  const end = (toMode: string) =>
+    modeBands(answer({ modes: change(toMode), lastSeen: at(60) }), NIGHT + 600_000).at(-1)?.to;
+  expect([end('Evented'), end('Unknown')]).toEqual([NIGHT + 60_000, NIGHT + 600_000]);
 });
 
 test('a hole is as long as the window, and its event stands at the time of the runtime where that is known', () => {

@@ -3,7 +3,7 @@
  */
 import type { TargetedMouseEvent, TargetedPointerEvent, TargetedWheelEvent } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type { TimelineAnswer } from '../../api.ts';
+import type { TimelineAnswer, TimelineFinding } from '../../api.ts';
 import { moved, type Range, TimeScale, zoomed } from '../drawing/timeScale.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
 import { counted, moment, msOf } from '../text.ts';
@@ -11,14 +11,16 @@ import { BandRow } from './bandRow.tsx';
 import { modeBands, readyBands } from './bands.ts';
 import { ContainerRow } from './containerRow.tsx';
 import { Crosshair } from './crosshair.tsx';
+import { cutsInWords } from './cutMark.tsx';
 import { DensityRow } from './densityRow.tsx';
 import { GapRow } from './gapRow.tsx';
 import { LatencyRow } from './latencyRow.tsx';
-import { markedContainers } from './markedContainers.ts';
+import { findingsOfContainers, markedContainers } from './markedContainers.ts';
 import { PressureRow } from './pressureRow.tsx';
 import { AXIS, type RowLayout, rowLayout } from './rowLayout.ts';
 import { SessionRow } from './sessionRow.tsx';
 import { TimelineKey } from './timelineKey.tsx';
+import { knownPeriod, watchedPeriods } from './watched.ts';
 
 interface Props {
   readonly answer: TimelineAnswer;
@@ -55,6 +57,9 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
   const gestures = useGestures(range, scale, onRange);
   const row = (key: string) => layout.rows.get(key) ?? { top: 0, height: 0, label: 0 };
   const until = Math.min(msOf(answer.now), Math.max(range.to, msOf(answer.to)));
+  const watched = useMemo(() => watchedPeriods(answer), [answer]);
+  const findings = useMemo(() => findingsOfContainers(answer, only), [answer, only]);
+  const cuts = cutsInWords(answer, range);
   return (
     <section aria-label="Timeline">
       <TimelineKey />
@@ -63,7 +68,7 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
         class="timeline"
         role="application"
         tabIndex={0}
-        aria-label={inWords(answer, range)}
+        aria-label={inWords(answer, findings, range)}
         {...gestures}
       >
         {width > 0 && (
@@ -74,12 +79,25 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
             aria-hidden="true"
           >
             <Axis scale={scale} layout={layout} width={width} />
-            <SessionRow sessions={answer.sessions.rows} scale={scale} row={row('stream')} until={until} />
-            <GapRow gaps={answer.gaps.rows} scale={scale} row={row('gaps')} />
-            <BandRow name="Kubelet’s PLEG" bands={modeBands(answer, until)} scale={scale} row={row('mode')} />
+            <SessionRow
+              sessions={answer.sessions}
+              watched={watched}
+              scale={scale}
+              row={row('stream')}
+              until={Math.min(until, knownPeriod(answer)?.to ?? until)}
+            />
+            <GapRow answer={answer} scale={scale} row={row('gaps')} />
+            <BandRow
+              name="Kubelet’s PLEG"
+              bands={modeBands(answer, until)}
+              cut={answer.modes.cut}
+              scale={scale}
+              row={row('mode')}
+            />
             <BandRow
               name="Node Ready"
               bands={readyBands(answer, until)}
+              cut={answer.conditions.cut}
               scale={scale}
               row={row('ready')}
               none="no change of Ready is known"
@@ -99,7 +117,7 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
             />
             <DensityRow
               events={answer.events}
-              findings={answer.findings.rows}
+              findings={findings}
               scale={scale}
               row={row('events')}
               right={width - RIGHT}
@@ -117,6 +135,7 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
           </svg>
         )}
       </div>
+      {cuts !== undefined && <p>{cuts}</p>}
       {leftOut > 0 && (
         <p class="soft">
           <button type="button" class="small" onClick={() => setRoom(room + MORE_CONTAINERS)}>
@@ -160,8 +179,15 @@ function Axis({ scale, layout, width }: AxisProps) {
   );
 }
 
-function inWords({ node, findings, modes }: TimelineAnswer, range: Range): string {
-  const missed = findings.rows.filter(({ kind }) => kind === 'missed').length;
+function inWords(
+  { node, modes }: TimelineAnswer,
+  findings: readonly TimelineFinding[],
+  range: Range,
+): string {
+  const missed = findings.filter(
+    ({ kind, resolvedAt, at }) =>
+      kind === 'missed' && resolvedAt === null && msOf(at) >= range.from && msOf(at) <= range.to,
+  ).length;
   const mode = modes.rows.at(-1)?.toMode ?? 'Unknown';
   const period = `from ${moment(range.from)} to ${moment(range.to)} UTC`;
   return `Timeline of ${node} ${period}: ${counted(missed, 'missed event')}, mode ${mode}. Plus and minus zoom, the arrow keys move. The table below has the findings.`;

@@ -2,6 +2,7 @@
  * What the figures mean.
  */
 import { EVENT_TYPES, figurePath } from '../drawing/figures.ts';
+import { notePath } from './containerRow.tsx';
 
 export function TimelineKey() {
   return (
@@ -20,6 +21,18 @@ export function TimelineKey() {
           <path class="hole-figure" d={figurePath('STOPPED', 12, 9, 5)} />
         </svg>
         missed: due here, not received
+      </li>
+      <li>
+        <svg width="12" height="12" aria-hidden="true">
+          <path class="note" d={notePath(6, 11)} />
+        </svg>
+        another finding: late, out of order, too short for lists
+      </li>
+      <li>
+        <svg width="20" height="12" aria-hidden="true">
+          <rect class="tone-none" x="1" y="1" width="18" height="10" rx="2" />
+        </svg>
+        not observed
       </li>
       <li>
         <svg width="20" height="16" aria-hidden="true">

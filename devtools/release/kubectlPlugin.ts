@@ -1,0 +1,57 @@
+/*
+ * The plugin of kubectl for a release: an archive, and the manifest with which krew installs it. Where it will be downloaded from is for who publishes
+ * it to fill in.
+ */
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { stringify } from 'yaml';
+import { VERSION } from '../../src/platform/version.ts';
+import { CHECKOUT } from '../checkout.ts';
+import { packArchive } from '../image/archive.ts';
+import { sha256 } from './digest.ts';
+
+const PLUGIN = 'kubectl-plegwatch';
+const COMPLETION = 'kubectl_complete-plegwatch';
+const ARCHIVE = `${PLUGIN}-${VERSION}.tar.gz`;
+
+/** Writes both into a folder. The completion is that of the program in dist/. */
+export function writePlugin(out: string): void {
+  const folder = mkdtempSync(join(tmpdir(), 'kubectl-plugin-'));
+  try {
+    copyFileSync(join(CHECKOUT, 'kubectl', PLUGIN), join(folder, PLUGIN));
+    const cli = join(CHECKOUT, 'dist/cli.js');
+    const completion = execFileSync(process.execPath, [cli, 'completion', 'kubectl']);
+    writeFileSync(join(folder, COMPLETION), completion, { mode: 0o755 });
+    copyFileSync(join(CHECKOUT, 'LICENSE'), join(folder, 'LICENSE'));
+    const archive = join(folder, 'archive');
+    packArchive(folder, archive);
+    writeFileSync(join(out, ARCHIVE), gzipSync(readFileSync(archive)));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  writeFileSync(join(out, 'krew-plegwatch.yaml'), stringify(manifestOf(sha256(join(out, ARCHIVE)))));
+}
+
+const manifestOf = (digest: string) => ({
+  apiVersion: 'krew.googlecontainertools.github.com/v1alpha2',
+  kind: 'Plugin',
+  metadata: { name: 'plegwatch' },
+  spec: {
+    version: `v${VERSION}`,
+    shortDescription: 'Show which container events a kubelet missed',
+    description:
+      'Runs the commands of plegwatch in its pods: which events were missed, on which node, of which container, and what proves it.',
+    platforms: [
+      {
+        selector: { matchExpressions: [{ key: 'os', operator: 'In', values: ['darwin', 'linux'] }] },
+        uri: `https://YOUR-RELEASES/${ARCHIVE}`,
+        sha256: digest,
+        bin: PLUGIN,
+        files: [PLUGIN, COMPLETION, 'LICENSE'].map((from) => ({ from, to: '.' })),
+      },
+    ],
+  },
+});

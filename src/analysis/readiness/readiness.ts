@@ -1,0 +1,46 @@
+/*
+ * `plegwatch readiness`: how many nodes of each pool are ready for Evented PLEG, and why others are not. The page shows the same rows.
+ */
+import { requireClusters } from '../../store/notFound.ts';
+import { int4, text, textArray } from '../../store/schema/columns.ts';
+import { nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
+import type { Store } from '../../store/store.ts';
+import { type RowOutput, rowsText, type ShownRows } from '../rowsText.ts';
+import readReadinessSql from './sql/readReadiness.sql';
+
+export const readReadiness = statement(
+  readReadinessSql,
+  rowOf({
+    ...{ cluster: text, pool: nullable(text) },
+    ...{ safe: int4, unsafe: int4, unknown: int4, reasons: textArray },
+  }),
+);
+
+export const MAX_POOLS = 2_000;
+export const NO_NODE = 'No node is known.';
+
+const SHOWN: ShownRows<RowOf<typeof readReadiness>> = {
+  fields: ['cluster', 'pool', 'safe', 'unsafe', 'unknown', 'reasons'],
+  columns: {
+    CLUSTER: ({ cluster }) => cluster,
+    POOL: ({ pool }) => pool,
+    SAFE: ({ safe }) => safe,
+    UNSAFE: ({ unsafe }) => unsafe,
+    UNKNOWN: ({ unknown }) => unknown,
+    'WHY NOT SAFE': ({ reasons }) => reasons.join('; '),
+  },
+  empty: NO_NODE,
+};
+
+export interface ReadinessCommand {
+  readonly store: Store;
+  readonly cluster: readonly string[] | undefined;
+  readonly output: RowOutput;
+}
+
+/** Returns what is printed. Throws NOT_FOUND for a cluster that is not there. */
+export async function runReadiness({ store, cluster, output }: ReadinessCommand): Promise<string> {
+  await requireClusters(store, cluster);
+  const { rows } = await store.run(readReadiness, [cluster ?? null, MAX_POOLS]);
+  return rowsText(rows, output, SHOWN);
+}

@@ -1,0 +1,312 @@
+/*
+ * The time that was watched: what the page draws of it, and the share that it names, against SQL and against what happened. Histories are committed as
+ * agents write them. Times are minutes since the start of an hour, almost a day ago.
+ */
+import { randomUUID } from 'node:crypto';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { EvidenceRecord, GapScope } from '../../src/protocol/record.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
+import { fleetAnswers } from '../../src/ui/answers/fleet.ts';
+import { createReader, type Reader } from '../../src/ui/answers/reader.ts';
+import { timelineAnswer } from '../../src/ui/answers/timeline.ts';
+import { watchedPeriods } from '../../src/ui/page/timeline/watched.ts';
+import { agentIncarnation, CLUSTER } from '../support/batches.ts';
+import { commitTo } from '../support/committed.ts';
+import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+import { relistMinute, streamSession } from '../support/records.ts';
+import { runsOf } from '../support/runs.ts';
+
+const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_125);
+const HOUR_MS = 3_600_000;
+/** Less than a day: the dates of an epoch whose first batch is older are not believed. */
+const HOURS = 22;
+const BEGAN = Math.floor(Date.now() / HOUR_MS - HOURS) * HOUR_MS;
+const MINUTE_MS = 60_000;
+const MINUTE = 60_000_000;
+const SECOND = 1_000_000;
+const PER_BATCH = 200;
+/** When an agent without a declared end is said to have ended, and how long a minute's record is. */
+const BLUR_MS = 70_000;
+
+type Period = readonly [from: number, to: number];
+
+/** A run of an agent. */
+interface Run {
+  readonly from: number;
+  readonly to: number;
+  /** When its stream was watched: in order, apart, and not from the very start. */
+  readonly watched: readonly Period[];
+  /** stopped: it said so. killed: the next one says so. lost: nobody does. */
+  readonly end: 'stopped' | 'killed' | 'lost';
+}
+
+const gap = (scope: GapScope, from: number, to: number | null, cause: string): EvidenceRecord => ({
+  ...{ type: 'gap', t: Math.max(0, to ?? from), gapId: randomUUID(), scope, cause, from, to },
+});
+
+/** In microseconds since it began. */
+function recordsOf({ from, to, watched, end }: Run, before: Run | undefined): EvidenceRecord[] {
+  const length = (to - from) * MINUTE;
+  const pieces = watched.map(
+    (piece) => piece.map((at) => Math.round((at - from) * MINUTE)) as [number, number],
+  );
+  const records: EvidenceRecord[] = [];
+  if (before?.end === 'killed') records.push(gap('agent', (before.to - from) * MINUTE, SECOND / 10, 'died'));
+  let unwatchedFrom = 0;
+  for (const [n, [armed, closed]] of pieces.entries()) {
+    records.push(gap('stream', unwatchedFrom, armed, n === 0 ? 'unproven' : 'broken'));
+    const isOpen = closed === length && end !== 'stopped';
+    const ended = isOpen ? {} : { closed, code: 'UNAVAILABLE', message: 'EOF' };
+    records.push(
+      streamSession({
+        t: isOpen ? armed : closed,
+        sessionNo: n + 1,
+        opened: armed - 1,
+        armed,
+        events: 1,
+        ...ended,
+      }),
+    );
+    unwatchedFrom = closed;
+  }
+  if (unwatchedFrom < length) records.push(gap('stream', unwatchedFrom, null, 'broken'));
+  for (let at = 0; at < length; at += MINUTE) {
+    const covered = pieces.reduce(
+      (sum, [armed, closed]) => sum + Math.max(0, Math.min(closed, at + MINUTE) - Math.max(armed, at)),
+      0,
+    );
+    records.push(relistMinute({ t: at, relists: 12, hist: [12], covered, decided: at }));
+  }
+  if (end === 'stopped') records.push(gap('agent', length, null, 'stopped'));
+  return records.sort((a, b) => a.t - b.t);
+}
+
+let server: TestServer;
+let databaseUrl: string;
+let store: Store;
+let reader: Reader;
+
+needs('postgres')('the time that was watched', () => {
+  beforeAll(async () => {
+    server = await startServer();
+    databaseUrl = await server.database();
+    store = await openStore({ databaseUrl, log: silent });
+    reader = createReader(store, undefined, 1)(new AbortController().signal);
+  });
+  beforeEach(() => query(databaseUrl, 'TRUNCATE store.node CASCADE'));
+  afterAll(async () => {
+    await store?.close();
+    await server?.stop();
+  });
+
+  /** Commits the runs of a node, of which nothing is known after the last. */
+  async function write(node: string, runs: readonly Run[]): Promise<void> {
+    const cluster = await store.ensureCluster(CLUSTER);
+    for (const [n, run] of runs.entries()) {
+      const started = BEGAN + run.from * MINUTE_MS;
+      const agent = agentIncarnation(node, n + 1, Date.now() - started);
+      const records = recordsOf(run, runs[n - 1]);
+      for (let at = 0; at < records.length; at += PER_BATCH) {
+        const some = records.slice(at, at + PER_BATCH);
+        const isLast = at + PER_BATCH >= records.length;
+        const sealed = isLast ? (run.to - run.from) * MINUTE : (some.at(-1)?.t ?? 0);
+        const batch = agent.batch(at + 1, some);
+        const wall0 = batch.wall0 - batch.mono0 + sealed;
+        await commitTo(store, cluster, [{ ...batch, mono0: sealed, wall0 }]);
+      }
+      // As if each batch had been stored when it was sealed.
+      const ended = new Date(BEGAN + run.to * MINUTE_MS);
+      await query(databaseUrl, 'UPDATE store.epoch SET last_seen = $1, last_new_at = $1 WHERE epoch = $2', [
+        ended,
+        agent.epoch,
+      ]);
+      await query(
+        databaseUrl,
+        'UPDATE store.node SET first_seen = least(first_seen, $2), last_seen = $1 WHERE name = $3',
+        [ended, new Date(started), node],
+      );
+    }
+  }
+
+  const fleet = async () => (await fleetAnswers(reader)(new URLSearchParams())).nodes;
+
+  const shareOf = async (node: string) => (await fleet()).find((each) => each.node === node)?.completeness24h;
+
+  /** By the same clock as the answer: the share of the hours since the one 24 hours ago, or since the first evidence. */
+  function shareBy(watched: readonly Period[], first: number): number {
+    const now = (Date.now() - BEGAN) / MINUTE_MS;
+    const since = Math.max(first, Math.floor((now - 24 * 60) / 60) * 60);
+    const all = watched.reduce((sum, [from, to]) => sum + Math.max(0, to - Math.max(from, since)), 0);
+    return all / (now - since);
+  }
+
+  /** It was known for days before. */
+  const knownForDays = () =>
+    query(databaseUrl, `UPDATE store.node SET first_seen = first_seen - interval '3 days'`);
+  const DAYS = -3 * 24 * 60;
+
+  it('counts of a silent agent what it watched before', async () => {
+    const end = 21 * 60;
+    await write('node-a', [{ from: 0, to: end, watched: [[1, end]], end: 'lost' }]);
+    const share = await shareOf('node-a');
+    expect(share).toBeCloseTo(shareBy([[1, end]], 0), 2);
+    expect(share).toBeGreaterThan(0.85);
+  });
+
+  it('leaves out a gap that began before the last 24 hours and ended within them', async () => {
+    const now = Math.floor((Date.now() - BEGAN) / MINUTE_MS);
+    await write('node-a', [
+      {
+        from: 0,
+        to: now,
+        watched: [
+          [1, 2],
+          [now - 60, now],
+        ],
+        end: 'killed',
+      },
+    ]);
+    await knownForDays();
+    await query(
+      databaseUrl,
+      `UPDATE store.gap SET from_at = from_at - interval '3 days' WHERE cause = 'broken'`,
+    );
+    expect(await shareOf('node-a')).toBeCloseTo(shareBy([[now - 60, now]], DAYS), 2);
+  });
+
+  it('leaves out the time after an agent that left neither a spool nor a word', async () => {
+    const now = Math.floor((Date.now() - BEGAN) / MINUTE_MS);
+    await write('node-a', [
+      { from: 0, to: now - 19 * 60, watched: [[1, now - 19 * 60]], end: 'lost' },
+      { from: now - 60, to: now, watched: [[now - 59, now]], end: 'killed' },
+    ]);
+    const watched: Period[] = [
+      [1, now - 19 * 60],
+      [now - 59, now],
+    ];
+    expect(await shareOf('node-a')).toBeCloseTo(shareBy(watched, 0), 2);
+  });
+
+  it('begins with the present machine where one of the same name was before', async () => {
+    const now = Math.floor((Date.now() - BEGAN) / MINUTE_MS);
+    await write('node-a', [
+      { from: 0, to: 20 * 60, watched: [[1, 2]], end: 'lost' },
+      { from: now - 30, to: now, watched: [[now - 29, now]], end: 'killed' },
+    ]);
+    await query(databaseUrl, 'UPDATE store.node SET replaced_at = $1', [
+      new Date(BEGAN + (now - 31) * MINUTE_MS),
+    ]);
+    expect(await shareOf('node-a')).toBeCloseTo(29 / 30, 1);
+  });
+
+  it('is all of it for a stream that was never broken, although the present minute is not recorded yet', async () => {
+    const now = Math.floor((Date.now() - BEGAN) / MINUTE_MS);
+    await write('node-a', [{ from: now - 20, to: now, watched: [[now - 20 + 1 / 60, now]], end: 'killed' }]);
+    expect(await shareOf('node-a')).toBeGreaterThan(0.995);
+  });
+
+  /** In milliseconds, in order. */
+  const bySql = async (node: string): Promise<Period[]> => {
+    const rows = await query<{ from: number; to: number }>(
+      databaseUrl,
+      `SELECT extract(epoch FROM lower(w)) * 1000 AS from, extract(epoch FROM upper(w)) * 1000 AS to
+       FROM (
+         SELECT coalesce(range_agg(tstzrange(s.armed_at, greatest(s.armed_at, least(coalesce(s.closed_at, 'infinity'), n.last_seen)))), '{}')
+           - coalesce((SELECT range_agg(tstzrange(g.from_at, coalesce(g.to_at, 'infinity'))) FROM plegwatch.gaps g
+                       WHERE g.node = $1 AND g.scope IN ('stream', 'agent', 'seq', 'spool') AND g.filled_at IS NULL), '{}') AS watched
+         FROM plegwatch.stream_sessions s JOIN plegwatch.nodes n USING (cluster, node)
+         WHERE s.node = $1 AND s.armed_at IS NOT NULL
+       ) x, unnest(x.watched) AS w ORDER BY 1`,
+      [node],
+    );
+    return rows.map(({ from, to }) => [Number(from), Number(to)]);
+  };
+
+  const drawn = async (node: string) => {
+    const [from, to] = [BEGAN - HOUR_MS, Date.now()].map((at) => new Date(at).toISOString());
+    const answer = await timelineAnswer(
+      reader,
+      new URLSearchParams({ cluster: CLUSTER, node, from: from ?? '', to: to ?? '' }),
+    );
+    return { answer, periods: watchedPeriods(answer).map(({ from, to }): Period => [from, to]) };
+  };
+
+  /** More gaps than an answer has, a second each, every two seconds. */
+  const breakOften = (node: string, from: number) =>
+    query(
+      databaseUrl,
+      `INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at)
+       SELECT gen_random_uuid(), n.node_id, n.cluster_id, e.epoch, 'stream', 'broken', g.at, g.at + interval '1 second'
+       FROM store.node n JOIN store.epoch e ON e.node_id = n.node_id AND e.incarnation = 1,
+            LATERAL (SELECT $2::timestamptz + i * interval '2 seconds' AS at FROM generate_series(0, 2100) AS i) g
+       WHERE n.name = $1`,
+      [node, new Date(BEGAN + from * MINUTE_MS)],
+    );
+
+  const minutesOf = (periods: readonly Period[]) =>
+    periods.map((period) => period.map((ms) => Math.round((ms - BEGAN) / 10) / 6_000));
+
+  it('is drawn as SQL has it, and named as it was, for random runs, ends, silences and cuts', {
+    timeout: 3_600_000,
+  }, async () => {
+    let count = 0;
+    await fc.assert(
+      fc.asyncProperty(anyRuns, fc.option(fc.integer({ min: 0, max: 20 * 60 })), async (runs, broken) => {
+        count += 1;
+        const node = `node-${count}`;
+        await write(node, runs);
+        if (broken !== null) await breakOften(node, broken);
+        const [{ answer, periods }, sql] = [await drawn(node), await bySql(node)];
+        const since = answer.gaps.cut === null ? Number.NEGATIVE_INFINITY : Date.parse(answer.gaps.cut.until);
+        const complete = sql.flatMap(([from, to]): Period[] =>
+          to <= since ? [] : [[Math.max(from, since), to]],
+        );
+        expect(minutesOf(periods)).toEqual(minutesOf(complete));
+        expect(answer.gaps.cut === null).toBe(broken === null);
+        if (broken !== null) return;
+        const watched = runs.flatMap((run) => run.watched);
+        expect(periods).toHaveLength(watched.length);
+        for (const [n, [from, to]] of watched.entries()) {
+          expect(Math.abs((periods[n]?.[0] ?? 0) - BEGAN - from * MINUTE_MS)).toBeLessThan(BLUR_MS);
+          expect(Math.abs((periods[n]?.[1] ?? 0) - BEGAN - to * MINUTE_MS)).toBeLessThan(BLUR_MS);
+        }
+        expect(await shareOf(node)).toBeCloseTo(shareBy(watched, runs[0]?.from ?? 0), 2);
+      }),
+      { numRuns: runsOf(100), seed: SEED },
+    );
+  });
+});
+
+/** Runs after one another. Nothing has been heard of the last for at least ten minutes. */
+const anyRuns: fc.Arbitrary<Run[]> = fc
+  .array(
+    fc.record({
+      wait: fc.integer({ min: 5, max: 400 }),
+      pieces: fc.array(fc.tuple(fc.integer({ min: 2, max: 90 }), fc.integer({ min: 5, max: 500 })), {
+        maxLength: 3,
+      }),
+      rest: fc.constantFrom(0, 0, 7, 60),
+      end: fc.constantFrom('stopped' as const, 'killed' as const, 'lost' as const),
+    }),
+    { minLength: 1, maxLength: 4 },
+  )
+  .map((parts) => {
+    const runs: Run[] = [];
+    let at = 0;
+    for (const { wait, pieces, rest, end } of parts) {
+      const from = at + wait;
+      let to = from;
+      const watched = pieces.map(([before, length]): Period => {
+        const armed = to + before;
+        to = armed + length;
+        return [armed, to];
+      });
+      to += pieces.length === 0 ? rest + 5 : rest;
+      at = to;
+      if (to < HOURS * 60 - 10) runs.push({ from, to, watched, end });
+    }
+    return runs;
+  })
+  .filter((runs) => runs.length > 0);
