@@ -19,6 +19,7 @@ export const RUNTIME_RUNS: readonly RuntimeRun[] = [
 
   { name: 'containerd', version: '1.7.24', ranIn: '`make versions`' },
   { name: 'containerd', version: '2.1.9', ranIn: '`make versions`' },
+  { name: 'containerd', version: '2.2.9', ranIn: '`make versions`' },
   { name: 'containerd', version: '2.3.7', ranIn: '`make versions`' },
   { name: 'containerd', version: '2.4.2', ranIn: '`make versions`' },
 
