@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chartFor, matrix, situations } from './pages.ts';
+import { chartFor, containerdRuns, matrix, situations } from './pages.ts';
 import { type PairRun, readResults } from './results.ts';
 
 const row = (...cells: readonly string[]): string => `|${cells.join('|')}|\n`;
@@ -34,6 +34,19 @@ test('the chart is for Kubernetes from the lowest version that passed, and from 
   );
   expect(chartFor(chart, [runOf('1.9', '2.1')], '1.28')).toBe("kubeVersion: '>=1.28.0-0'\n");
   expect(() => chartFor(chart, [], '1.28')).toThrow('make versions');
+});
+
+test('the profiles of containerd are verified by those that passed with any kubelet, each listed once', () => {
+  const runs = [
+    runOf('1.36', '2.10'),
+    runOf('1.36', '2.4', false),
+    runOf('1.33', '2.9'),
+    runOf('1.30', '2.9'),
+  ];
+  expect([...containerdRuns(runs).matchAll(/version: '(.*?)'/g)].map(([, version]) => version)).toEqual([
+    '2.9.9',
+    '2.10.9',
+  ]);
 });
 
 test('the result file names the versions, the digests and the date of every run', () => {

@@ -180,11 +180,13 @@ test('the profiles of the engine tests are those of real runtimes', () => {
 });
 
 test.each([
-  ['containerd', '2.1.9+unknown', 'A real containerd 2.1.9+unknown runs in `make test`.'],
+  ['containerd', '2.1.9+unknown', 'A real containerd 2.1.9+unknown runs in `make versions`.'],
   [
     'containerd',
     '2.1.4',
-    'No test ran containerd 2.1.4: of the versions with the same rules, a real 2.1.9 runs in `make test`.',
+    expect.stringMatching(
+      /^No test ran containerd 2\.1\.4: of the versions with the same rules, a real 2\.1\.\d+ runs in `make versions`[,.]/,
+    ),
   ],
   [
     'containerd',
@@ -203,7 +205,7 @@ test.each([
   ],
   ['somethingd', '1.0', 'Nothing is known of somethingd 1.0, and no event of it is expected.'],
 ])('the verification of %s %s says which real runtimes were run', (name, version, says) => {
-  expect(verificationOf({ name, version })).toBe(says);
+  expect(verificationOf({ name, version })).toEqual(says);
 });
 
 test('every real runtime that was run has a profile', () => {
