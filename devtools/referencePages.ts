@@ -1,7 +1,8 @@
 /*
  * Writes the reference pages whose text is in the source: docs/reference/settings.md from the tables of settings, and
  * docs/reference/plegreport.md, the CRD's status and the chart's CRD from the fields of a report, the columns in docs/reference/views.md from the comments in the migrations, the chart's README from
- * its values.yaml, and what README.md, docs/explanation/modes.md and the chart say of versions from the result file of `make versions`.
+ * its values.yaml, and what README.md, docs/explanation/modes.md, the chart and src/cri/runtimeRuns.ts say of versions from the result file of
+ * `make versions`.
  *
  *   node devtools/referencePages.ts            writes them
  *   node devtools/referencePages.ts --check    exits with 1 where a page is stale
@@ -30,7 +31,7 @@ import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS, REPAIR_SETTINGS } from '../src/sto
 import { UI_SETTINGS } from '../src/ui/settings.ts';
 import { chartPage } from './chartPage.ts';
 import { CRD, templateOf, withStatus } from './crd.ts';
-import { chartFor, matrix, situations, withGenerated } from './versions/pages.ts';
+import { chartFor, containerdRuns, inSource, matrix, situations, withGenerated } from './versions/pages.ts';
 import { readResults } from './versions/results.ts';
 import { viewsPage } from './viewsPage.ts';
 
@@ -38,6 +39,7 @@ const VALUES = 'helm/plegwatch/values.yaml';
 const VIEWS = 'docs/reference/views.md';
 const MIGRATIONS = 'migrations';
 const MODES = 'docs/explanation/modes.md';
+const RUNTIME_RUNS = 'src/cri/runtimeRuns.ts';
 const CHART = 'helm/plegwatch/Chart.yaml';
 /** The agent's liveness probe has a grace period of its own: stable since Kubernetes 1.28. */
 const LEAST_OF_TEMPLATES = '1.28';
@@ -204,6 +206,7 @@ const runs = readResults();
 const pages: Readonly<Record<string, string>> = {
   'README.md': withGenerated(textOf('README.md'), matrix(runs, row)),
   [MODES]: withGenerated(textOf(MODES), situations(runs, row)),
+  [RUNTIME_RUNS]: withGenerated(textOf(RUNTIME_RUNS), containerdRuns(runs), inSource),
   [CHART]: chartFor(textOf(CHART), runs, LEAST_OF_TEMPLATES),
   [CRD]: definition,
   'helm/plegwatch/templates/crd.yaml': templateOf(definition),

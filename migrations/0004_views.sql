@@ -128,7 +128,8 @@ SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nu
        nullif(coalesce(k.version, x.kubelet_version), '') AS kubelet_version, f.proof,
        x.epoch, f.seq, u.lag_reason, f.container_name = '' AS is_sandbox, f.node_id, f.cluster_id,
        w.knew AS kubelet_knew, w.why AS kubelet_why, w.at_least_ms AS kubelet_at_least_ms, w.at_most_ms AS kubelet_at_most_ms,
-       store.not_negative(u.lag_min_ms - w.at_most_ms) AS publishing_min_ms, store.not_negative(u.lag_max_ms - w.at_least_ms) AS publishing_max_ms
+       store.not_negative(u.lag_min_ms - w.at_most_ms) AS publishing_min_ms, store.not_negative(u.lag_max_ms - w.at_least_ms) AS publishing_max_ms,
+       f.day
 FROM store.finding f
 LEFT JOIN store.node n ON n.node_id = f.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id
@@ -657,21 +658,23 @@ FROM store.node_info i
 LEFT JOIN store.node n ON n.node_id = i.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = i.cluster_id;
 
--- One row per announced start or stop whose status lag is measured, also while its pod is still read if its kubelet fell back.
+-- One row per announced start or stop whose status lag is measured, also while its pod is still read if its kubelet fell back. With the numbers of
+-- node and cluster, for other views.
+CREATE VIEW store.status_lag_detail WITH (security_invoker = true) AS
+SELECT l.node_id, l.cluster_id, l.at, l.event_type, l.lag_min_ms, l.lag_max_ms, l.happened_at, l.lag_reason, l.pod_namespace, l.pod_name,
+       l.container_name, l.container_id, false AS is_read
+FROM store.status_lag l
+UNION ALL
+SELECT w.node_id, w.cluster_id, w.stale_read_at, w.event_type, greatest(0, extract(epoch FROM w.stale_read_at - w.latest_at) * 1000)::float8, NULL,
+       w.latest_at, NULL, w.pod_namespace, w.pod_name, w.container_name, w.container_id, true
+FROM store.status_lag_watch w
+WHERE w.kind = 'fallback' AND w.stale_read_at IS NOT NULL;
+
 CREATE VIEW plegwatch.status_lags WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, l.at, l.event_type, l.lag_min_ms, l.lag_max_ms,
        CASE WHEN l.container_id IS NULL THEN 'sample' ELSE 'fallback' END AS kind, l.happened_at, l.lag_reason, l.pod_namespace, l.pod_name,
        l.container_name, l.container_id
-FROM (
-  SELECT l.node_id, l.cluster_id, l.at, l.event_type, l.lag_min_ms, l.lag_max_ms, l.happened_at, l.lag_reason, l.pod_namespace, l.pod_name,
-         l.container_name, l.container_id
-  FROM store.status_lag l
-  UNION ALL
-  SELECT w.node_id, w.cluster_id, w.stale_read_at, w.event_type, greatest(0, extract(epoch FROM w.stale_read_at - w.latest_at) * 1000)::float8, NULL,
-         w.latest_at, NULL, w.pod_namespace, w.pod_name, w.container_name, w.container_id
-  FROM store.status_lag_watch w
-  WHERE w.kind = 'fallback' AND w.stale_read_at IS NOT NULL
-) l
+FROM store.status_lag_detail l
 LEFT JOIN store.node n ON n.node_id = l.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = l.cluster_id;
 

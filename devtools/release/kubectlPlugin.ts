@@ -41,7 +41,7 @@ const manifestOf = (digest: string) => ({
   metadata: { name: 'plegwatch' },
   spec: {
     version: `v${VERSION}`,
-    shortDescription: 'Show which container events a kubelet missed',
+    shortDescription: 'Show which container events were not delivered on which node',
     description:
       'Runs the commands of plegwatch in its pods: which events were missed, on which node, of which container, and what proves it.',
     platforms: [

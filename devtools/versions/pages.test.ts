@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { RUNTIME_RUNS } from '../../src/cri/runtimeRuns.ts';
-import { chartFor, matrix, situations } from './pages.ts';
+import { chartFor, containerdRuns, matrix, situations } from './pages.ts';
 import { type PairRun, readResults } from './results.ts';
 
 const row = (...cells: readonly string[]): string => `|${cells.join('|')}|\n`;
@@ -32,19 +31,6 @@ test('a pair that was run with other versions than the table names says with whi
   expect(text).toContain('|1.37.2||||not run|2026-11-25 (1.37.2 with 2.4.10)|');
 });
 
-test('a runtime that `make versions` is said to run passed there in that version', () => {
-  const passed = readResults().flatMap((run) => (run.passed ? run.versions.containerd : []));
-  const said = RUNTIME_RUNS.filter(({ ranIn }) => ranIn === '`make versions`');
-  expect(said.length).toBeGreaterThan(0);
-  for (const { version } of said) expect(passed).toContain(version);
-});
-
-test('every containerd that passed in `make versions` is among the runtimes that were run', () => {
-  const passed = readResults().flatMap((run) => (run.passed ? run.versions.containerd : []));
-  const known = RUNTIME_RUNS.map(({ version }) => version);
-  for (const version of new Set(passed)) expect(known).toContain(version);
-});
-
 test('what plegwatch said is listed with the pairs that passed, and with no other', () => {
   const runs = [runOf('1.36', '2.2'), runOf('1.36', '2.3'), runOf('1.37', '2.4', false)];
   expect(situations(runs, row)).toContain('|gate on|Evented|1.36.2 with 2.2.9, 2.3.9|\n');
@@ -57,6 +43,19 @@ test('the chart is for Kubernetes from the lowest version that passed, and from 
   );
   expect(chartFor(chart, [runOf('1.9', '2.1')], '1.28')).toBe("kubeVersion: '>=1.28.0-0'\n");
   expect(() => chartFor(chart, [], '1.28')).toThrow('make versions');
+});
+
+test('the profiles of containerd are verified by those that passed with any kubelet, each listed once', () => {
+  const runs = [
+    runOf('1.36', '2.10'),
+    runOf('1.36', '2.4', false),
+    runOf('1.33', '2.9'),
+    runOf('1.30', '2.9'),
+  ];
+  expect([...containerdRuns(runs).matchAll(/version: '(.*?)'/g)].map(([, version]) => version)).toEqual([
+    '2.9.9',
+    '2.10.9',
+  ]);
 });
 
 test('the result file names the versions, the digests and the date of every run', () => {

@@ -180,11 +180,13 @@ test('the profiles of the engine tests are those of real runtimes', () => {
 });
 
 test.each([
-  ['containerd', '2.1.9+unknown', 'A real containerd 2.1.9+unknown runs in `make test`.'],
+  ['containerd', '2.1.9+unknown', 'A real containerd 2.1.9+unknown runs in `make versions`.'],
   [
     'containerd',
     '2.1.4',
-    'No test ran containerd 2.1.4: of the versions with the same rules, a real 2.1.9 runs in `make test`.',
+    expect.stringMatching(
+      /^No test ran containerd 2\.1\.4: of the versions with the same rules, a real 2\.1\.\d+ runs in `make versions`[,.]/,
+    ),
   ],
   [
     'containerd',
@@ -203,14 +205,14 @@ test.each([
   ],
   ['somethingd', '1.0', 'Nothing is known of somethingd 1.0, and no event of it is expected.'],
 ])('the verification of %s %s says which real runtimes were run', (name, version, says) => {
-  expect(verificationOf({ name, version })).toBe(says);
+  expect(verificationOf({ name, version })).toEqual(says);
 });
 
 test.each(['1.7.24', 'v1.7.24', '1.7.24~ds1', '1.7.24+unknown'])(
   'containerd %s is the release that the tests run',
   (version) => {
     expect(verificationOf({ name: 'containerd', version })).toBe(
-      `A real containerd ${version} runs in \`make test\`.`,
+      `A real containerd ${version} runs in \`make versions\`.`,
     );
   },
 );
@@ -219,7 +221,7 @@ test.each(['1.7.24-gke.1', '1.7.24-k3s1', '1.7.24-rc.0', '1.7.24+k3s1', '1.7.24~
   'no test ran containerd %s, which a distribution may have changed, or which is no release',
   (version) => {
     expect(verificationOf({ name: 'containerd', version })).toBe(
-      `No test ran containerd ${version}: of the versions with the same rules, a real 1.7.24 runs in \`make test\`.`,
+      `No test ran containerd ${version}: of the versions with the same rules, a real 1.7.24 runs in \`make versions\`.`,
     );
   },
 );

@@ -146,6 +146,10 @@ export interface TimelineAnswer {
   readonly events: Rows<ContainerEvent>;
   readonly changes: Rows<ListChange>;
   readonly findings: Rows<TimelineFinding>;
+  /** Of starts and stops that findings are about, and of those that were followed after a fallback and shown late. */
+  readonly lags: Rows<ChangeLag>;
+  /** Of the pods of `lags`: what is stored of them from before `events` and `changes`; of the latest pods, the latest rows. */
+  readonly earlier: { readonly events: readonly ContainerEvent[]; readonly changes: readonly ListChange[] };
   readonly empty: WhyEmpty;
 }
 
@@ -282,6 +286,33 @@ export interface TimelineFinding {
   readonly detectedAt: Time;
   /** The event of a miss came after all. */
   readonly resolvedAt: Time | null;
+}
+
+/**
+ * For how long a start or stop was not shown: by the kubelet's own status (docs/explanation/kubelet-lag.md), and by the API server
+ * (docs/explanation/status-lag.md). A bound is null where it is not known.
+ */
+export interface ChangeLag {
+  /** Null where no finding is about it. */
+  readonly findingId: string | null;
+  readonly kind: string | null;
+  /** STARTED or STOPPED. */
+  readonly eventType: string;
+  readonly container: number | null;
+  /** When it had happened at the latest: by the runtime's own time, where that is known. */
+  readonly at: Time;
+  /** shown, not_shown or not_observed; null where nothing is recorded of it. */
+  readonly kubeletKnew: string | null;
+  /** Why that was not observed, in words. */
+  readonly kubeletWhy: string | null;
+  readonly kubeletAtLeastMs: number | null;
+  readonly kubeletAtMostMs: number | null;
+  readonly lagMinMs: number | null;
+  readonly lagMaxMs: number | null;
+  /** Why no more is known of what the API server showed, in words. */
+  readonly lagReason: string | null;
+  /** The pod is still read. */
+  readonly isRead: boolean;
 }
 
 // ---- one finding

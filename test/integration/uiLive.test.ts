@@ -58,11 +58,11 @@ needs(
       return (await node.events()).length > 0;
     });
 
-  /** The mark of an event in the row of the pod's container, by the words that a pointer would show. */
+  /** The mark of an event in the rows of the pod, by the words that a pointer would show. */
   const mark = ({ namespace, name }: DrivenPod, type: string) =>
     tab.page
       .locator('.timeline g')
-      .filter({ has: tab.page.getByText(`${namespace}/${name} app`, { exact: true }) })
+      .filter({ has: tab.page.getByText(`${namespace}/${name}`, { exact: true }) })
       .locator('path.event')
       .filter({ hasText: `${type} received` })
       .first();

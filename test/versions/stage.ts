@@ -4,8 +4,10 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expect } from 'vitest';
 import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import type { LocalKubelet } from '../../devtools/localServices/kubelet.ts';
+import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { run } from '../../devtools/localServices/process.ts';
 import { type KubeletMinor, type ProgramName, where } from '../../devtools/localServices/where.ts';
 import { connectCri } from '../../devtools/simulator/criClient.ts';
@@ -17,13 +19,13 @@ import { podsOf } from '../../src/kube/object.ts';
 import { LASTING_READER } from '../support/system.ts';
 import type { SystemBed } from '../support/systemBed.ts';
 import { waitFor } from '../support/waitFor.ts';
-import type { WatchedNode } from '../support/watchedNode.ts';
+import type { GapRow, WatchedNode } from '../support/watchedNode.ts';
 import { GIVES_UP_WITH, KUBELETS } from './facts.ts';
 
 /** Several scrapes of the kubelet, on a very busy machine. */
 const WITHIN_MS = 480_000;
 /** The clock of a record is that of the node when its epoch began, and a log is written a moment after what it says. */
-const CLOCKS_MS = 1_000;
+export const CLOCKS_MS = 1_000;
 
 export interface ModeChange extends Record<string, unknown> {
   readonly from_mode: string;
@@ -33,6 +35,15 @@ export interface ModeChange extends Record<string, unknown> {
   readonly after: number;
   readonly at: number;
 }
+
+/** A program ran at `before` and was down from `down` to `up`. */
+export interface Downtime {
+  readonly before: number;
+  readonly down: number;
+  readonly up: number;
+}
+
+type ClosedGap = Pick<GapRow, 'cause' | 'from'> & { readonly to: number };
 
 export interface ContainerStatus {
   readonly containerID?: string;
@@ -84,6 +95,7 @@ export class Stage {
     name: string,
     kubeletVersion: TriedKubelet,
     version: TriedContainerd,
+    settings: PlegwatchSettings = {},
   ): Promise<Stage> {
     const containerd = await bed.containerd({ version });
     const [kubeletProxy, agentProxy] = [await bed.proxy(containerd), await bed.proxy(containerd)];
@@ -102,6 +114,7 @@ export class Stage {
       kubeletCaFile: kubelet.caFile,
       // A stall of a busy machine that counted as a gap would leave little to see.
       ...{ overdueAfter: '20s', missedAfter: '30s', lateAfter: '10m', ...LASTING_READER },
+      ...settings,
     });
     return new Stage(bed, { containerd, kubelet, node, kubeletProxy, agentProxy, staticPods });
   }
@@ -133,9 +146,26 @@ export class Stage {
     await Promise.all([this.kubeletProxy.stop(), this.agentProxy.stop()]);
   }
 
-  async restartRuntime(): Promise<void> {
+  /** Returns until when nobody could reach it. */
+  async restartRuntime(): Promise<number> {
     await this.containerd.restart();
+    const up = Date.now();
     await Promise.all([this.kubeletProxy.listen(), this.agentProxy.listen()]);
+    return up;
+  }
+
+  /** The one gap that encloses a downtime. It begins at what the agent last read of the program, and ends with what it read next. */
+  async gapOf(scope: 'stream' | 'kubelet', { before, down, up }: Downtime): Promise<ClosedGap> {
+    const gap = await this.until(`the gap of scope ${scope} is stored`, async () => {
+      const [one, ...more] = (await this.node.gaps(scope)).filter(
+        ({ from, to }) => from <= down + CLOCKS_MS && to !== null && to >= up - CLOCKS_MS,
+      );
+      expect(more).toEqual([]);
+      return one === undefined ? undefined : { cause: one.cause, from: one.from, to: one.to ?? 0 };
+    });
+    expect(gap.from).toBeGreaterThanOrEqual(before - CLOCKS_MS);
+    expect(gap.to).toBeLessThanOrEqual(Date.now() + CLOCKS_MS);
+    return gap;
   }
 
   dropForAgent(filter: EventFilter): void {

@@ -153,6 +153,9 @@ const NOT_OBSERVED: Readonly<Record<string, string>> = {
   not_asked: 'the kubelet was not asked in time',
 };
 
+export const whyNotObserved = (why: string | null): string =>
+  NOT_OBSERVED[why ?? ''] ?? why ?? 'no reason is given';
+
 /** What the kubelet's own status showed of a missed change, as far as it was observed. */
 function knewOf({ kubelet_knew, kubelet_why, kubelet_at_least_ms, kubelet_at_most_ms }: FindingRow): string {
   const atLeast = kubelet_at_least_ms === null ? '' : milliseconds(kubelet_at_least_ms);
@@ -163,8 +166,7 @@ function knewOf({ kubelet_knew, kubelet_why, kubelet_at_least_ms, kubelet_at_mos
   if (kubelet_knew === 'not_shown')
     return `The kubelet was asked, and its own status did not show the change at least ${atLeast} after it.`;
   if (kubelet_knew !== 'not_observed') return '';
-  const why = NOT_OBSERVED[kubelet_why ?? ''] ?? kubelet_why ?? 'no reason is given';
-  return `Whether the kubelet's own status showed the change was not observed: ${why}.`;
+  return `Whether the kubelet's own status showed the change was not observed: ${whyNotObserved(kubelet_why)}.`;
 }
 
 /** What kubelet_late proves, and what it does not. */
@@ -209,6 +211,9 @@ const UNKNOWN_LAG: Readonly<Record<string, string>> = {
   shed: 'too many other transitions were being watched',
 };
 
+export const whyLagUnknown = (reason: string): string =>
+  UNKNOWN_LAG[reason] === undefined ? reason : `${UNKNOWN_LAG[reason]} (${reason})`;
+
 /** For how long the pod's published status was wrong, and what the kubelet did if it had given up its event stream. */
 export function lagOf(finding: FindingRow): string {
   const { mode, kubelet_version: kubeletVersion } = finding;
@@ -221,8 +226,7 @@ function measuredLagOf(finding: FindingRow): string {
   const { lag_min_ms, lag_max_ms, lag_anomalous, lag_reason } = finding;
   if (lag_min_ms === null && lag_max_ms === null) {
     if (lag_reason === null) return 'It was not measured.';
-    const reason = UNKNOWN_LAG[lag_reason];
-    return `It is not known: ${reason === undefined ? lag_reason : `${reason} (${lag_reason})`}.`;
+    return `It is not known: ${whyLagUnknown(lag_reason)}.`;
   }
   const atLeast = lag_min_ms === null ? '' : `at least ${milliseconds(lag_min_ms)}`;
   const atMost = lag_max_ms === null ? '' : `at most ${milliseconds(lag_max_ms)}`;

@@ -337,6 +337,17 @@ export const findingDetail = internal('finding_detail', {
   ...finding,
   ...all(int4, 'node_id'),
   ...all(int2, 'cluster_id'),
+  ...all(date, 'day'),
+});
+export const statusLagDetail = internal('status_lag_detail', {
+  ...all(int4, 'node_id'),
+  ...all(int2, 'cluster_id'),
+  ...all(timestamptz, 'at'),
+  ...all(text, 'event_type'),
+  ...some(float8, 'lag_min_ms lag_max_ms'),
+  ...some(timestamptz, 'happened_at'),
+  ...some(text, 'lag_reason pod_namespace pod_name container_name container_id'),
+  ...all(bool, 'is_read'),
 });
 export const epochSpan = internal('epoch_span', {
   ...all(int4, 'node_id last_seq'),

@@ -3,15 +3,16 @@
  */
 import * as types from '../../store/schema/columns.ts';
 import { cluster, nodeCondition, readyChange, reportCondition } from '../../store/schema/tables.ts';
-import { nodes } from '../../store/schema/views.ts';
+import { findingDetail, nodes } from '../../store/schema/views.ts';
 import { nullable, rowOf, statement, word } from '../../store/statement.ts';
 import readConditionsSql from './sql/readConditions.sql';
 import readFallbacksSql from './sql/readFallbacks.sql';
 import readFleetSql from './sql/readFleet.sql';
+import readLagsSql from './sql/readLags.sql';
 import readMissRatesSql from './sql/readMissRates.sql';
 import readRelistsSql from './sql/readRelists.sql';
 
-const { date, float8, int4, int4Array, int8, text, timestamptz } = types;
+const { bool, date, float8, int4, int4Array, int8, text, timestamptz } = types;
 
 export const readFleet = statement(
   readFleetSql,
@@ -44,6 +45,19 @@ export const readRelists = statement(
     ...{ kubeletRelists: nullable(float8), kubeletP99Ms: nullable(float8) },
     ...{ cpuSome: nullable(float8), ioSome: nullable(float8), ioFull: nullable(float8) },
     ...{ memorySome: nullable(float8), memoryFull: nullable(float8) },
+  }),
+);
+
+export const readLags = statement(
+  readLagsSql,
+  rowOf({
+    ...{ findingId: nullable(findingDetail.finding_id), kind: nullable(findingDetail.kind) },
+    ...{ eventType: text, at: timestamptz },
+    ...{ id: nullable(text), podUid: findingDetail.pod_uid, podNamespace: findingDetail.pod_namespace },
+    ...{ podName: findingDetail.pod_name, name: findingDetail.container_name },
+    ...{ kubeletKnew: findingDetail.kubelet_knew, kubeletWhy: findingDetail.kubelet_why },
+    ...{ kubeletAtLeastMs: nullable(float8), kubeletAtMostMs: nullable(float8) },
+    ...{ lagMinMs: nullable(float8), lagMaxMs: nullable(float8), lagReason: nullable(text), isRead: bool },
   }),
 );
 

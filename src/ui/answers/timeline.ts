@@ -10,6 +10,7 @@ import { cluster, node } from '../../store/schema/tables.ts';
 import type { Container, Rows, TimelineAnswer } from '../api.ts';
 import { parametersOf, periodIn, requiredName } from '../parameters.ts';
 import { RequestError } from '../requestError.ts';
+import { earlierOf, lagsOf } from './lagRows.ts';
 import type { Reader } from './reader.ts';
 import * as timelineRows from './timelineRows.ts';
 
@@ -32,6 +33,12 @@ export async function timelineAnswer(
     const [from, to] = [period.from.toISOString(), period.to.toISOString()];
     const shown = { nodeId, ...named, from, to };
     const containers = new ContainerList();
+    const [events, changes] = [
+      await timelineRows.eventsOf(runner, shown),
+      await timelineRows.changesOf(runner, shown),
+    ];
+    const lags = await lagsOf(runner, shown);
+    const earlier = await earlierOf(runner, shown, lags, { events: events.cut, changes: changes.cut });
     const answer = {
       ...{ ...named, ...found, from, to },
       sessions: await timelineRows.sessionsOf(runner, shown),
@@ -40,9 +47,14 @@ export async function timelineAnswer(
       modes: await timelineRows.modesOf(runner, shown),
       conditions: await timelineRows.conditionsOf(runner, shown),
       relists: await timelineRows.relistsOf(runner, shown),
-      events: containers.place(await timelineRows.eventsOf(runner, shown)),
-      changes: containers.place(await timelineRows.changesOf(runner, shown)),
+      events: containers.place(events),
+      changes: containers.place(changes),
       findings: containers.place(await timelineRows.findingsOf(runner, shown)),
+      earlier: {
+        events: containers.placeAll(earlier.events),
+        changes: containers.placeAll(earlier.changes),
+      },
+      lags: containers.place(lags),
       containers: containers.list,
     };
     return { ...answer, empty: whyEmpty(answer) };
@@ -81,7 +93,11 @@ class ContainerList {
   readonly list: Container[] = [];
 
   place<R extends { readonly container: NamedContainer }>({ rows, cut }: Rows<R>) {
-    return { rows: rows.map((row) => ({ ...row, container: this.#placeOf(row.container) })), cut };
+    return { rows: this.placeAll(rows), cut };
+  }
+
+  placeAll<R extends { readonly container: NamedContainer }>(rows: readonly R[]) {
+    return rows.map((row) => ({ ...row, container: this.#placeOf(row.container) }));
   }
 
   /** What one row does not know of a container, another one may. */

@@ -106,18 +106,23 @@ export async function relistsOf(sql: SqlRunner, { nodeId, from, to }: Shown): Pr
 
 export function eventsOf(runner: SqlRunner, shown: Shown) {
   const view = views.containerEvents;
-  const exit = sql`'exit ' || coalesce(${view.exit_code}::text, '?') || ' ' || ${view.exit_reason}`;
   const isOfDay = between(view.day, dayOf(shown.from), dayOf(shown.to));
   return latestOf(runner, 'at', MAX_EVENTS, (db) =>
     db
-      .select({
-        ...{ at: view.received_at, createdAt: view.created_at, type: view.event_type },
-        ...{ replayed: view.replayed, exit: typed(nullable(text), exit), container: containerOf(view) },
-      })
+      .select(eventFields())
       .from(view)
       .where(and(ofNode(view, shown), isOfDay, between(view.received_at, shown.from, shown.to)))
       .orderBy(desc(view.received_at), desc(view.seq)),
   );
+}
+
+export function eventFields() {
+  const view = views.containerEvents;
+  const exit = sql`'exit ' || coalesce(${view.exit_code}::text, '?') || ' ' || ${view.exit_reason}`;
+  return {
+    ...{ at: view.received_at, createdAt: view.created_at, type: view.event_type },
+    ...{ replayed: view.replayed, exit: typed(nullable(text), exit), container: containerOf(view) },
+  };
 }
 
 /** The changes that lists showed. The day of their partition may differ by one. */
@@ -182,7 +187,11 @@ async function latestOf<K extends string, R extends Readonly<Record<K, Time>>>(
 }
 
 /** `rows`: the latest first, and one more than are answered. */
-function latest<K extends string, R extends Readonly<Record<K, Time>>>(rows: R[], time: K, most: number) {
+export function latest<K extends string, R extends Readonly<Record<K, Time>>>(
+  rows: readonly R[],
+  time: K,
+  most: number,
+) {
   const next = rows[most];
   return { rows: rows.slice(0, most).reverse(), cut: next === undefined ? null : { until: next[time] } };
 }
@@ -219,10 +228,10 @@ const dayOf = (at: Time): string => at.slice(0, 10);
 /** Null where it is empty. */
 const textOf = (column: AnyPgColumn) => typed(nullable(text), sql`nullif(${column}, '')`);
 
-const ofNode = (view: { cluster: AnyPgColumn; node: AnyPgColumn }, { cluster, node }: Shown) =>
+export const ofNode = (view: { cluster: AnyPgColumn; node: AnyPgColumn }, { cluster, node }: Shown) =>
   and(eq(view.cluster, cluster), eq(view.node, node));
 
-const containerOf = (view: typeof views.containerEvents | typeof views.relistChanges) => ({
+export const containerOf = (view: typeof views.containerEvents | typeof views.relistChanges) => ({
   ...{ id: view.container_id, isSandbox: view.is_sandbox, podUid: view.pod_uid },
   ...{ podNamespace: view.pod_namespace, podName: view.pod_name, name: view.container_name },
 });

@@ -5,6 +5,8 @@
 -- completeness24h: the share of the time in which the stream was watched, by the hours that the minutes of the agents add up to. It begins with the hour in
 -- which the last 24 hours begin, or where evidence of the present machine begins. It ends with the latest minute of an agent that reports, whose present minute is still to
 -- come, and now for all others.
+--
+-- What is added up is joined to the nodes before anything else: from the joins by name the planner expects one row, and would add up again for each node.
 WITH w AS (
   SELECT now() AS now, now() - interval '24 hours' AS day_ago, date_trunc('hour', now() - interval '24 hours', 'UTC') AS since
 ), own AS (
@@ -12,7 +14,7 @@ WITH w AS (
   SELECT n.node_id, coalesce(min(e.started_at), n.replaced_at) AS since
   FROM store.node n LEFT JOIN store.epoch e ON e.node_id = n.node_id AND e.last_seen >= n.replaced_at
   WHERE n.replaced_at IS NOT NULL GROUP BY n.node_id
-), missed AS (
+), missed AS MATERIALIZED (
   SELECT f.node_id, count(*)::int4 AS missed
   FROM w CROSS JOIN store.finding f LEFT JOIN own ON own.node_id = f.node_id
   WHERE f.kind = 'missed' AND f.detected_at > w.day_ago AND f.day >= ((now() - interval '24 hours') AT TIME ZONE 'UTC')::date
@@ -20,7 +22,7 @@ WITH w AS (
     AND NOT EXISTS (
       SELECT FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved')
   GROUP BY f.node_id
-), covered AS (
+), covered AS MATERIALIZED (
   SELECT h.node_id, sum(h.us)::float8 AS us
   FROM (
     SELECT h.node_id, h.context_id, sum(h.covered_us) AS us FROM store.relist_hour h
@@ -32,28 +34,32 @@ WITH w AS (
   LEFT JOIN store.epoch e ON e.node_id = h.node_id AND e.epoch = x.epoch
   WHERE coalesce(e.last_seen >= n.replaced_at, true)
   GROUP BY h.node_id
-), latest AS (
+), latest AS MATERIALIZED (
   -- A minute is stored within seconds of its end; one that began longer ago than this says that the agent is behind.
   SELECT m.node_id, max(m.ended_at) AS ended_at FROM store.relist_minute m
   WHERE m.minute > now() - interval '6 minutes' AND m.day >= ((now() - interval '6 minutes') AT TIME ZONE 'UTC')::date
   GROUP BY m.node_id
+), figure AS MATERIALIZED (
+  SELECT n.node_id, k.name AS cluster, n.name AS node, m.missed, d.us AS covered_us, t.ended_at, own.since AS own_since, c.reason AS incomplete
+  FROM store.node n
+  JOIN store.cluster k ON k.cluster_id = n.cluster_id
+  LEFT JOIN own ON own.node_id = n.node_id
+  LEFT JOIN missed m ON m.node_id = n.node_id
+  LEFT JOIN covered d ON d.node_id = n.node_id
+  LEFT JOIN latest t ON t.node_id = n.node_id
+  LEFT JOIN store.report_condition c ON c.node_id = n.node_id AND c.type = 'EvidenceComplete' AND c.status <> 'True'
+  WHERE ($1::text[] IS NULL OR k.name = ANY ($1))
+    AND NOT EXISTS (SELECT FROM store.report r WHERE r.node_id = n.node_id AND r.node_deleted_at IS NOT NULL)
 )
 SELECT p.cluster, p.node, l.pool, a.agent, p.mode, p.mode_reason AS "modeReason",
        p.mode_since AS "modeSince", p.stream_state AS "streamState", p.stream_reason AS "streamReason",
-       CASE WHEN s.share > 0 OR m.missed > 0 THEN coalesce(m.missed, 0) END AS "missed24h",
-       s.share AS "completeness24h", c.reason AS "incompleteReason",
+       CASE WHEN s.share > 0 OR f.missed > 0 THEN coalesce(f.missed, 0) END AS "missed24h",
+       s.share AS "completeness24h", f.incomplete AS "incompleteReason",
        p.runtime_name AS "runtimeName", p.runtime_version AS "runtimeVersion", p.kubelet_version AS "kubeletVersion",
        p.agent_version AS "agentVersion", p.last_seen AS "lastSeen"
 FROM w
-CROSS JOIN plegwatch.nodes p
-JOIN store.cluster k ON k.name = p.cluster
-JOIN store.node n ON n.cluster_id = k.cluster_id AND n.name = p.node
-LEFT JOIN store.report r ON r.node_id = n.node_id
-LEFT JOIN store.report_condition c ON c.node_id = n.node_id AND c.type = 'EvidenceComplete' AND c.status <> 'True'
-LEFT JOIN missed m ON m.node_id = n.node_id
-LEFT JOIN own ON own.node_id = n.node_id
-LEFT JOIN covered d ON d.node_id = n.node_id
-LEFT JOIN latest t ON t.node_id = n.node_id
+CROSS JOIN figure f
+JOIN plegwatch.nodes p ON p.cluster = f.cluster AND p.node = f.node
 LEFT JOIN LATERAL (
   SELECT value AS pool FROM jsonb_each_text(p.labels) WHERE key ~ '(pool|nodegroup)$' ORDER BY key LIMIT 1
 ) l ON true
@@ -62,18 +68,17 @@ CROSS JOIN LATERAL (
               WHEN p.relist_healthy IS NULL THEN 'NotReportedYet' ELSE 'Reporting' END AS agent
 ) a
 CROSS JOIN LATERAL (
-  SELECT CASE WHEN own.since IS NOT NULL THEN greatest(w.since, own.since)
+  SELECT CASE WHEN f.own_since IS NOT NULL THEN greatest(w.since, f.own_since)
               WHEN p.first_seen < w.since THEN w.since
-              ELSE greatest(w.since, least(p.first_seen, (SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = n.node_id)))
+              ELSE greatest(w.since, least(p.first_seen, (SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = f.node_id)))
          END AS from_at,
-         CASE WHEN a.agent = 'AgentSilent' THEN w.now ELSE least(coalesce(t.ended_at, w.now), w.now) END AS to_at
+         CASE WHEN a.agent = 'AgentSilent' THEN w.now ELSE least(coalesce(f.ended_at, w.now), w.now) END AS to_at
 ) o
 CROSS JOIN LATERAL (
   -- Nothing is known yet of an agent that has not reported its first minute.
-  SELECT CASE WHEN p.first_seen IS NOT NULL AND (d.us IS NOT NULL OR a.agent = 'AgentSilent') THEN
-           least(1, coalesce(d.us, 0) / nullif(greatest(0, extract(epoch FROM o.to_at - o.from_at)::float8 * 1e6), 0))
+  SELECT CASE WHEN p.first_seen IS NOT NULL AND (f.covered_us IS NOT NULL OR a.agent = 'AgentSilent') THEN
+           least(1, coalesce(f.covered_us, 0) / nullif(greatest(0, extract(epoch FROM o.to_at - o.from_at)::float8 * 1e6), 0))
          END AS share
 ) s
-WHERE ($1::text[] IS NULL OR p.cluster = ANY ($1)) AND r.node_deleted_at IS NULL
 ORDER BY p.cluster COLLATE "C", p.node COLLATE "C"
 LIMIT $2;

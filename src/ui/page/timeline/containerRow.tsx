@@ -1,31 +1,26 @@
 /*
- * A container: windows of lists as brackets, events that were received as filled figures, a missed event as a hole with an empty one, and other findings
- * as triangles under the line.
+ * The marks of a container, or of several in one row: windows of lists as brackets, events that were received as filled figures, a missed event as a hole with an
+ * empty one, and other findings as triangles under the line.
  */
 import type { TimelineFinding } from '../../api.ts';
 import { figurePath } from '../drawing/figures.ts';
 import { fragmentOf } from '../place.ts';
-import { holeGroups, holeShape } from './holeShape.ts';
-import { type Hole, type MarkedContainer, nameOf } from './markedContainers.ts';
+import { holeShape } from './holeShape.ts';
+import type { Hole, MarkedContainer } from './markedContainers.ts';
 import { eventInWords, holeInWords, noteInWords, windowInWords } from './markWords.ts';
 import type { RowProps } from './rowLayout.ts';
-import { RowName } from './rowName.tsx';
 
 interface Props extends RowProps {
-  readonly marked: MarkedContainer;
-  readonly left: number;
+  readonly marked: Omit<MarkedContainer, 'place' | 'container'>;
 }
 
 const RADIUS = 5;
 
-export function ContainerRow({ marked, scale, row, left }: Props) {
-  const { container, events, windows, holes, notes } = marked;
+export function ContainerRow({ marked, scale, row }: Props) {
+  const { events, windows, holes, notes } = marked;
   const middle = row.top + row.height / 2;
-  const marks = events.map(({ at }) => scale.x(at));
   return (
     <g>
-      <RowName row={row} name={nameOf(container)} kind="container" />
-      <path class="container-line" d={`M${left} ${middle}H${scale.x(scale.range.to)}`} />
       {windows.map((window) => {
         const span = scale.span(window.from, window.to);
         if (span === undefined) return null;
@@ -58,17 +53,6 @@ export function ContainerRow({ marked, scale, row, left }: Props) {
       ))}
       {holes.map((hole) => (
         <HoleMark key={hole.finding.id} hole={hole} scale={scale} row={row} />
-      ))}
-      {holeGroups(holes, marks, scale, scale.x(scale.range.to)).map(({ holes: named, text, place }) => (
-        <text
-          key={named[0]?.finding.id}
-          class={`hole-name${named.every(({ resolvedAt }) => resolvedAt !== null) ? ' is-resolved' : ''}`}
-          x={place.x}
-          y={middle + 4}
-          text-anchor={place.anchor}
-        >
-          {text}
-        </text>
       ))}
     </g>
   );

@@ -9,6 +9,7 @@ import { Name } from '../parts/name.tsx';
 import { fragmentOf } from '../place.ts';
 import { count, counted, moment, msOf, shortId, visible } from '../text.ts';
 import { isCutWithin } from './cutMark.tsx';
+import { ghostInWords } from './ghosts.ts';
 import { findingsOfContainers, nameOf } from './markedContainers.ts';
 import { noFindingInWords } from './watched.ts';
 
@@ -96,6 +97,7 @@ function FindingRow({
   const container = finding.container === null ? undefined : answer.containers[finding.container];
   const place = { view: 'finding', id, cluster: answer.cluster, node: answer.node } as const;
   const isMissed = kind === 'missed' && resolvedAt === null;
+  const ghost = kind === 'missed' && !isMissed ? '' : ghostInWords(answer, finding);
   const isResolved = kind === 'missed' && resolvedAt !== null;
   return (
     <tr>
@@ -118,6 +120,7 @@ function FindingRow({
       <td>
         {kind === 'missed' ? PROOFS[cause ?? ''] : MATTERS[kind]}{' '}
         <code class="soft">{visible(cause ?? '')}</code>
+        {ghost !== '' && <div>{ghost}</div>}
       </td>
       <td>
         <button

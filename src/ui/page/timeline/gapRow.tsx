@@ -76,7 +76,7 @@ function impliedGaps(answer: TimelineAnswer): Gap[] {
 }
 
 /** Slanted lines: a pattern would need an id, which two drawings in a page may share. */
-function hatch(x: number, y: number, width: number, height: number): string {
+export function hatch(x: number, y: number, width: number, height: number): string {
   let path = '';
   for (let at = 3; at < width + height; at += 6) {
     const [from, to] = [Math.max(0, at - height), Math.min(width, at)];

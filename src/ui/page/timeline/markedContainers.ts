@@ -46,30 +46,12 @@ export interface Hole {
   readonly resolvedAt: number | null;
 }
 
-export interface MarkedContainers {
-  readonly shown: readonly MarkedContainer[];
-  /** How many containers there was no room for. */
-  readonly leftOut: number;
-}
-
-/**
- * Containers with a hole come first into the room that there is, then the latest. Those that are shown are in the order of their first
- * sign.
- */
-export function markedContainers(
-  answer: TimelineAnswer,
-  range: Range,
-  only: string,
-  room: number,
-): MarkedContainers {
+/** The containers with a mark in the period. */
+export function markedContainers(answer: TimelineAnswer, range: Range, only: string): MarkedContainer[] {
   const search = only.trim().toLowerCase();
-  const all = answer.containers
+  return answer.containers
     .map((container, place) => ({ place, container, ...marksOf(answer, place, range) }))
-    .filter((marked) => !isEmpty(marked) && (search === '' || matches(marked.container, search)))
-    .map((marked) => ({ marked, first: firstOf(marked), hasHole: marked.holes.length > 0 }));
-  all.sort((a, b) => Number(b.hasHole) - Number(a.hasHole) || b.first - a.first);
-  const shown = all.slice(0, room).sort((a, b) => a.first - b.first);
-  return { shown: shown.map(({ marked }) => marked), leftOut: all.length - shown.length };
+    .filter((marked) => !isEmpty(marked) && matches(marked.container, search));
 }
 
 /** The findings of the containers that are named; all, those of the stream as a whole included, if none is. */
@@ -148,10 +130,8 @@ export function holeOf(finding: TimelineFinding): Hole {
 const isEmpty = ({ events, windows, holes, notes }: Marks): boolean =>
   events.length + windows.length + holes.length + notes.length === 0;
 
-const firstOf = ({ events, windows, holes, notes }: Marks): number =>
-  Math.min(...[...events, ...notes].map(({ at }) => at), ...[...windows, ...holes].map(({ from }) => from));
-
-const podOf = ({ podNamespace, podName }: Container): string =>
+/** `namespace/name`; empty where it is not known. */
+export const podOf = ({ podNamespace, podName }: Container): string =>
   visible([podNamespace, podName].filter((part) => part !== null && part !== '').join('/'));
 
 /** What to call it: pod and container, or its id where nothing else is known. */
@@ -161,7 +141,9 @@ export function nameOf(container: Container): string {
   return pod === '' ? container.id.slice(0, 12) : `${pod} ${own}`.trim();
 }
 
-const matches = ({ id, name, podUid, ...container }: Container, search: string): boolean =>
+/** Whether its name or id contains `search`, in small letters. */
+export const matches = ({ id, name, podUid, ...container }: Container, search: string): boolean =>
+  search === '' ||
   [id, name ?? '', podUid ?? '', `${container.podNamespace ?? ''}/${container.podName ?? ''}`].some((text) =>
     text.toLowerCase().includes(search),
   );

@@ -6,6 +6,8 @@ import type { TimeScale } from '../drawing/timeScale.ts';
 export interface RowSize {
   readonly key: string;
   readonly height: number;
+  /** How far the next row is from it, where that is less than usual. */
+  readonly apart?: number;
 }
 
 export interface RowPlace {
@@ -38,10 +40,10 @@ export function rowLayout(width: number, sizes: readonly RowSize[]): RowLayout {
   const isWide = width >= WIDE;
   const rows = new Map<string, RowPlace>();
   let y = AXIS + 6;
-  for (const { key, height } of sizes) {
+  for (const { key, height, apart = APART } of sizes) {
     const top = isWide ? y : y + LABEL;
     rows.set(key, { top, height, label: isWide ? top + Math.min(height, 24) / 2 + 4 : y + LABEL - 5 });
-    y = top + height + APART;
+    y = top + height + apart;
   }
   return { left: isWide ? GUTTER : 0, rows, height: y };
 }

@@ -48,6 +48,7 @@ const answer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
     relists: rows(),
   },
   ...{ events: rows(), changes: rows(), findings: rows(), empty: null },
+  ...{ lags: rows(), earlier: { events: [], changes: [] } },
   ...more,
 });
 
@@ -87,36 +88,24 @@ test('events are counted by slice, those outside the period not at all', () => {
   expect(density).toEqual({ counts: [2, 1], most: 2 });
 });
 
-test('a container with a missed event has a row before all others, then the latest have one, in the order of time', () => {
-  const busy = answer({
-    containers: [container('a'), container('b'), container('c')],
-    events: rows(event(0, 10), event(1, 20), event(2, 30)),
-    findings: rows(missed(0, 40)),
-  });
-  const { shown, leftOut } = markedContainers(busy, hour, '', 2);
-  expect(shown.map((marked) => marked.container.podName)).toEqual(['a', 'c']);
-  expect(leftOut).toBe(1);
-});
-
-test('a container without anything in the period has no row', () => {
+test('a container without anything in the period has no marks', () => {
   const other = answer({ containers: [container('a')], events: rows(event(0, 4000)) });
-  expect(markedContainers(other, hour, '', 9)).toEqual({ shown: [], leftOut: 0 });
+  expect(markedContainers(other, hour, '')).toEqual([]);
 });
 
-test('rows are narrowed by pod, container and id', () => {
+test('marks are narrowed by pod, container and id', () => {
   const two = answer({
     containers: [container('cart'), container('web', { id: 'F00D' })],
     events: rows(event(0, 1), event(1, 2)),
   });
-  const found = (only: string) =>
-    markedContainers(two, hour, only, 9).shown.map((marked) => marked.container.podName);
+  const found = (only: string) => markedContainers(two, hour, only).map((marked) => marked.container.podName);
   expect([found('SHOP/ca'), found('f00d'), found('app')]).toEqual([['cart'], ['web'], ['cart', 'web']]);
 });
 
 test('only a missed event is a hole; other findings are notes that say whether they matter', () => {
   const kinds = ['late', 'out_of_order', 'short_life'];
   const findings = rows(...kinds.map((kind, n) => missed(0, 10 + n, { kind })));
-  const { shown } = markedContainers(answer({ containers: [container('a')], findings }), hour, '', 9);
+  const shown = markedContainers(answer({ containers: [container('a')], findings }), hour, '');
   expect(shown.map(({ holes, notes }) => [holes.length, notes.length])).toEqual([[0, 3]]);
   expect(shown[0]?.notes.map(({ finding }) => noteInWords(finding))).toEqual([
     expect.stringMatching(/^late STOPPED at 2026-11-22 03:00:10 UTC \(sequence; it matters: /),
@@ -262,12 +251,7 @@ test('rows do not overlap, and on a narrow page their names have a line of their
 
 test('what the status of the kubelet showed late is a hole of its own, and never called a missed event', () => {
   const late = missed(0, 60, { kind: 'kubelet_late', cause: 'not_shown' });
-  const { shown } = markedContainers(
-    answer({ containers: [container('a')], findings: rows(late) }),
-    hour,
-    '',
-    9,
-  );
+  const shown = markedContainers(answer({ containers: [container('a')], findings: rows(late) }), hour, '');
   const holes = shown.flatMap((marked) => marked.holes);
   const words = (all: typeof holes) =>
     holeGroups(all, [], new TimeScale(hour, 0, 1000), 1000).map(({ text }) => text);

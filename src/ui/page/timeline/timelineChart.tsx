@@ -9,13 +9,15 @@ import { useElementWidth } from '../parts/elementWidth.ts';
 import { counted, moment, msOf } from '../text.ts';
 import { BandRow } from './bandRow.tsx';
 import { modeBands, readyBands } from './bands.ts';
-import { ContainerRow } from './containerRow.tsx';
 import { Crosshair } from './crosshair.tsx';
 import { cutsInWords } from './cutMark.tsx';
 import { DensityRow } from './densityRow.tsx';
 import { GapRow } from './gapRow.tsx';
 import { LatencyRow } from './latencyRow.tsx';
-import { findingsOfContainers, markedContainers } from './markedContainers.ts';
+import { LifeRow, lifeRowHeight } from './lifeRow.tsx';
+import { findingsOfContainers } from './markedContainers.ts';
+import { podLives } from './podLives.ts';
+import { PodsNotShown, ROOM } from './podsNotShown.tsx';
 import { PressureRow } from './pressureRow.tsx';
 import { AXIS, type RowLayout, rowLayout } from './rowLayout.ts';
 import { SessionRow } from './sessionRow.tsx';
@@ -29,18 +31,14 @@ interface Props {
   readonly onRange: (range: Range) => void;
 }
 
-const CONTAINERS = 16;
-const MORE_CONTAINERS = 40;
-const containerKey = (place: number): string => `container ${place}`;
+/** Between the rows of one pod. */
+const WITHIN_POD = 2;
 const RIGHT = 8;
 
 export function TimelineChart({ answer, range, only, onRange }: Props) {
   const [ref, width] = useElementWidth<HTMLDivElement>();
-  const [room, setRoom] = useState(CONTAINERS);
-  const { shown, leftOut } = useMemo(
-    () => markedContainers(answer, range, only, room),
-    [answer, range.from, range.to, only, room],
-  );
+  const [room, setRoom] = useState(ROOM);
+  const pods = useMemo(() => podLives(answer, range, only, room), [answer, range.from, range.to, only, room]);
   const layout = useMemo(() => {
     return rowLayout(width, [
       { key: 'stream', height: 20 },
@@ -50,9 +48,14 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
       { key: 'latency', height: 96 },
       { key: 'pressure', height: 42 },
       { key: 'events', height: 44 },
-      ...shown.map(({ place }) => ({ key: containerKey(place), height: 22 })),
+      ...pods.shown.flatMap(({ rows }) =>
+        rows.map((lives, n) => ({
+          ...{ key: lives.key, height: lifeRowHeight(lives) },
+          ...(n === rows.length - 1 ? {} : { apart: WITHIN_POD }),
+        })),
+      ),
     ]);
-  }, [shown, width]);
+  }, [pods, width]);
   const scale = new TimeScale(range, layout.left, width - RIGHT);
   const gestures = useGestures(range, scale, onRange);
   const row = (key: string) => layout.rows.get(key) ?? { top: 0, height: 0, label: 0 };
@@ -122,30 +125,27 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
               row={row('events')}
               right={width - RIGHT}
             />
-            {shown.map((marked) => (
-              <ContainerRow
-                key={marked.place}
-                marked={marked}
-                scale={scale}
-                row={row(containerKey(marked.place))}
-                left={layout.left}
-              />
+            {pods.shown.map(({ key, rows }) => (
+              <g key={key}>
+                {rows.map((lives) => (
+                  <LifeRow
+                    key={lives.key}
+                    lives={lives}
+                    scale={scale}
+                    row={row(lives.key)}
+                    left={layout.left}
+                  />
+                ))}
+              </g>
             ))}
             <Crosshair scale={scale} left={layout.left} top={AXIS} height={layout.height} />
           </svg>
         )}
       </div>
       {cuts !== undefined && <p>{cuts}</p>}
-      {leftOut > 0 && (
-        <p class="soft">
-          <button type="button" class="small" onClick={() => setRoom(room + MORE_CONTAINERS)}>
-            Show more
-          </button>{' '}
-          {counted(leftOut, 'more container')} changed in this period. Zoom in, or name a pod above.
-        </p>
-      )}
+      <PodsNotShown pods={pods} room={room} onRoom={setRoom} />
       <p class="soft hint">
-        {shown.length === 0 && 'No container changed in this period. '}
+        {pods.shown.length === 0 && 'No container changed in this period. '}
         Click the drawing: then the wheel or + and − zoom, dragging or ← and → move.
       </p>
     </section>

@@ -3,10 +3,12 @@
  */
 import { EVENT_TYPES, figurePath } from '../drawing/figures.ts';
 import { notePath } from './containerRow.tsx';
+import { LifeKey } from './lifeKey.tsx';
 
 export function TimelineKey() {
   return (
     <ul class="key" aria-label="Key">
+      <LifeKey />
       {EVENT_TYPES.map((type) => (
         <li key={type}>
           <svg width="14" height="14" aria-hidden="true">

@@ -26,6 +26,7 @@ const answer = (more: Partial<TimelineAnswer> = {}): TimelineAnswer => ({
   ...{ firstSeen: at(0), lastSeen: at(600), containers: [], histBoundsMs: [], empty: null },
   ...{ sessions: rows([]), gaps: rows([]), hangs: rows([]), modes: rows([]), conditions: rows([]) },
   ...{ relists: rows([]), events: rows([]), changes: rows([]), findings: rows([]) },
+  ...{ lags: rows([]), earlier: { events: [], changes: [] } },
   ...more,
 });
 

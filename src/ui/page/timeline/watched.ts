@@ -72,7 +72,7 @@ function without(periods: readonly Range[], { gaps }: Answer, scopes: ReadonlySe
   });
 }
 
-const periodOf = ({ from, to }: Pick<Gap, 'from' | 'to'>): Range => ({
+export const periodOf = ({ from, to }: Pick<Gap, 'from' | 'to'>): Range => ({
   from: msOf(from),
   to: to === null ? Number.POSITIVE_INFINITY : msOf(to),
 });
