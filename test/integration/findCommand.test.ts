@@ -61,6 +61,23 @@ needs('postgres')('a command that says what is stored', () => {
     expect(await run(...printed(found, 'timeline east-003'))).toContain(missed.finding_id);
   });
 
+  test('a pod of the asked cluster and namespace is found however many pods of others begin alike', async () => {
+    const write = (cluster: string, namespace: string, count: number) =>
+      query(
+        databaseUrl,
+        `INSERT INTO store.container (container_key, node_id, day, cluster_id, container_id, pod_namespace, pod_name)
+         SELECT (SELECT max(container_key) FROM store.container) + i, n.node_id, (now() AT TIME ZONE 'UTC')::date, n.cluster_id, md5($2 || i), $2, 'crowd-' || i
+         FROM generate_series(1, $3::int4) i,
+              (SELECT node_id, cluster_id FROM store.node JOIN store.cluster USING (cluster_id) WHERE cluster.name = $1 LIMIT 1) n`,
+        [cluster, namespace, count],
+      );
+    await write('west', 'shop', 1_100);
+    await write('east', 'other', 1_100);
+    await write('east', 'shop', 1);
+    const { hits } = await json('find', 'shop/crowd-', '--cluster', 'east');
+    expect(hits).toMatchObject([{ cluster: 'east', found: 'pod', text: 'shop/crowd-1' }]);
+  });
+
   test('a node, a pod with or without its namespace, a container and a finding are found, the node with its missed events', async () => {
     const [namespace, name = ''] = missed.pod.split('/');
     const pod = { cluster: 'east', node: 'east-003', found: 'pod', text: missed.pod };

@@ -3,7 +3,7 @@
  * devtools/versions/results.json, which the documents are generated from.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { compareRuns, type PairRun, RESULTS_FILE, readResults } from '../../devtools/versions/results.ts';
 import { ROOT } from '../support/build.ts';
@@ -23,13 +23,14 @@ export const digestOf = (path: string): string =>
 export default function setup(): () => void {
   return () => {
     if (!existsSync(FOLDER)) return;
-    const run = readdirSync(FOLDER).map(
-      (name): PairRun => JSON.parse(readFileSync(join(FOLDER, name), 'utf8')),
-    );
+    const files = readdirSync(FOLDER).map((name) => join(FOLDER, name));
+    const run = files.map((file): PairRun => JSON.parse(readFileSync(file, 'utf8')));
     const ids = new Set(run.map(idOf));
     const kept = readResults().filter((one) => !ids.has(idOf(one)));
     const all = [...kept, ...run].sort(compareRuns);
     writeFileSync(RESULTS_FILE, `${JSON.stringify({ generatedBy: 'make versions', runs: all }, null, 2)}\n`);
+    // Left there, it would replace a newer row another time.
+    for (const file of files) rmSync(file);
   };
 }
 

@@ -3,18 +3,21 @@
 -- beginnings only in the last two days.
 WITH asked AS (
   SELECT lower($2) AS part, CASE WHEN strpos($2, '/') > 0 THEN split_part($2, '/', 1) END AS namespace,
-         CASE WHEN strpos($2, '/') > 0 THEN split_part($2, '/', 2) ELSE $2 END AS name
+         CASE WHEN strpos($2, '/') > 0 THEN split_part($2, '/', 2) ELSE $2 END AS name,
+         ARRAY(SELECT c.cluster_id FROM store.cluster c WHERE $1::text[] IS NULL OR c.name = ANY ($1)) AS clusters
 ), named AS (
   SELECT o.cluster_id, o.node_id, o.container_key, o.day, o.container_id, o.pod_namespace, o.pod_name
   FROM asked a CROSS JOIN LATERAL (
-    (SELECT * FROM store.container o WHERE o.pod_name = a.name LIMIT 1000)
-    UNION
-    (SELECT * FROM store.container o WHERE o.container_id = a.name LIMIT 1000)
+    (SELECT * FROM store.container o
+     WHERE o.pod_name = a.name AND o.cluster_id = ANY (a.clusters) AND coalesce(o.pod_namespace = a.namespace, true) LIMIT 1000)
     UNION
     (SELECT * FROM store.container o
-     WHERE o.day >= (now() AT TIME ZONE 'UTC')::date - 1 AND (starts_with(o.pod_name, a.name) OR starts_with(o.container_id, a.part)) LIMIT 1000)
+     WHERE o.container_id = a.name AND o.cluster_id = ANY (a.clusters) AND coalesce(o.pod_namespace = a.namespace, true) LIMIT 1000)
+    UNION
+    (SELECT * FROM store.container o
+     WHERE o.day >= (now() AT TIME ZONE 'UTC')::date - 1 AND (starts_with(o.pod_name, a.name) OR starts_with(o.container_id, a.part))
+       AND o.cluster_id = ANY (a.clusters) AND coalesce(o.pod_namespace = a.namespace, true) LIMIT 1000)
   ) o
-  WHERE coalesce(o.pod_namespace = a.namespace, true)
 ), found AS (
   SELECT 1 AS rank, n.cluster_id, n.node_id, 'node' AS found, n.name AS text, n.last_seen AS at
   FROM store.node n, asked a WHERE strpos(lower(n.name), a.part) > 0
@@ -36,7 +39,8 @@ WITH asked AS (
 )
 SELECT c.name AS cluster, n.name AS node, f.found, f.text, max(f.at) AS at
 FROM found f JOIN store.node n ON n.node_id = f.node_id JOIN store.cluster c ON c.cluster_id = f.cluster_id
-WHERE $1::text[] IS NULL OR c.name = ANY ($1)
+CROSS JOIN asked a
+WHERE f.cluster_id = ANY (a.clusters)
 GROUP BY f.rank, c.name, n.name, f.found, f.text
 ORDER BY f.rank, max(f.at) DESC NULLS LAST, c.name COLLATE "C", n.name COLLATE "C", f.text COLLATE "C"
 LIMIT $3;
