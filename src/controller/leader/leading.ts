@@ -102,10 +102,17 @@ async function withdrawPresent(
   signal: AbortSignal,
 ): Promise<void> {
   const now = () => new Date();
-  const reports = await writeUnknown(kube, now, signal);
-  const nodes = nodeConditions === 'on' ? await withdrawProblems(kube, now, signal) : 0;
+  // Programs act on Nodes, and a large fleet has many reports.
+  const results = await Promise.allSettled([
+    nodeConditions === 'on' ? withdrawProblems(kube, now, signal) : 0,
+    writeUnknown(kube, now, signal),
+  ]);
+  const [nodes = 0, reports = 0] = results.map((result) =>
+    result.status === 'fulfilled' ? result.value : 0,
+  );
   if (reports + nodes > 0)
     log.warn({ reports, nodes }, 'no controller can work: reports and Nodes say that the present is unknown');
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
 /**
