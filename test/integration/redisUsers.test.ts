@@ -165,6 +165,8 @@ needs('redis-server', 'postgres')('the Redis users of a cluster', () => {
     await system.redis.restart();
     runPod();
     await isStored();
+    const flow = flowSettingsKey(CLUSTER);
+    await waitFor('the settings of the flow are written again', async () => (await admin.exists(flow)) === 1);
     await agent.stop();
     await controller.stop();
     await onlyUninstallPattern();
