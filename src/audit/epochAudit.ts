@@ -206,16 +206,14 @@ class EpochAudit {
 
   /**
    * What the statuses of an event may have shown of other ids of its pod: what the next list shows. That of a container may have shown its
-   * sandbox running, even where no list ever did: lists show some sandboxes as ended before they start.
+   * sandbox running, even where no list ever did.
    */
   #othersOf({ id, identity }: StoredEvent, upcoming: readonly StoredChange[]): readonly ListedItem[] {
     if (identity === null || identity.podUid === '') return [];
     const items = this.#lists.ofPod(identity.podUid, upcoming).filter(({ object }) => object.id !== id);
     const { isSandbox, sandbox } = identity;
-    const listed = items.find(({ object }) => object.id === sandbox);
-    if (isSandbox || sandbox === '' || listed?.state === 'running' || this.#ran.has(sandbox)) return items;
-    const object = listed?.object ?? { ...identity, id: sandbox, isSandbox: true };
-    return [...items.filter((item) => item !== listed), { object, state: 'running' }];
+    if (isSandbox || sandbox === '' || items.some(({ object }) => object.id === sandbox)) return items;
+    return [...items, { object: { ...identity, id: sandbox, isSandbox: true }, state: 'running' }];
   }
 
   #takeStray(change: StoredChange): void {

@@ -4,7 +4,8 @@
  *   drainedBehind   how far the reader was behind: a verdict waits until it has read everything up to its deadline
  *   times           the exact times in events and answers: those that proofs of findings have (`proofs`), no times (`none`), times by
  *                   which what was announced had happened (`confirmed`), or those of a start that failed (`failed`)
- *   others          whether events had statuses of the other ids of their pod
+ *   others          what statuses of the other ids of their pod events had: none, as lists showed them (`listed`), or with the sandbox up (`up`): lists
+ *                   of some runtimes show a sandbox as ended before it starts
  *
  * What all readings agree on follows from the records. What only some of them say may be so.
  */
@@ -19,7 +20,7 @@ import type { AgentSettings, StoredEvent } from './storedEpoch.ts';
 export interface Assumptions {
   readonly drainedBehind: Micros;
   readonly times: 'proofs' | 'none' | 'confirmed' | 'failed';
-  readonly others: boolean;
+  readonly others: 'none' | 'listed' | 'up';
 }
 
 /** Readings let time pass a tick at once. */
@@ -34,11 +35,12 @@ export const MAX_BEHIND = millis(5_000);
 const NOT_WATCHED = millis(0);
 
 const STATUSES: readonly Omit<Assumptions, 'drainedBehind'>[] = [
-  { times: 'proofs', others: true },
-  { times: 'proofs', others: false },
-  { times: 'none', others: false },
-  { times: 'confirmed', others: false },
-  { times: 'failed', others: false },
+  { times: 'proofs', others: 'listed' },
+  { times: 'proofs', others: 'up' },
+  { times: 'proofs', others: 'none' },
+  { times: 'none', others: 'none' },
+  { times: 'confirmed', others: 'none' },
+  { times: 'failed', others: 'none' },
 ];
 
 export const ASSUMPTIONS: readonly Assumptions[] = [millis(0), MAX_BEHIND].flatMap((drainedBehind) =>
@@ -176,8 +178,13 @@ export class Reading {
     items: readonly ListedItem[],
   ): ShownStatus[] {
     const { others, times } = this.#assumptions;
-    const possible = others && hasSandboxStatus ? items : [];
-    const states = new Map(possible.map(({ object, state }) => [object.id, state]));
+    const possible = others !== 'none' && hasSandboxStatus ? items : [];
+    const states = new Map(
+      possible.map(({ object, state }) => [
+        object.id,
+        others === 'up' && object.isSandbox ? 'running' : state,
+      ]),
+    );
     const known = this.#statuses.othersIn(`${EVENT_TYPES[type]} of ${id}`, received);
     if (times === 'proofs') for (const [other, state] of known) states.set(other, state);
     return [...states].map(([other, state]) => ({
