@@ -40,8 +40,8 @@ WHERE last.to_mode <> 'Unknown' AND t.at IS NOT NULL
 
 -- What a node's agent reports now. An agent that was never seen, is silent, or has started and not reported yet, says nothing of the
 -- present.
-CREATE VIEW plegwatch.nodes WITH (security_invoker = true) AS
-SELECT c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
+CREATE VIEW store.node_detail WITH (security_invoker = true) AS
+SELECT n.node_id, c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, nullif(x.agent_version, '') AS agent_version,
        coalesce(s.stream_state, 'Unknown') AS stream_state, coalesce(s.mode, 'Unknown') AS mode,
@@ -63,6 +63,12 @@ CROSS JOIN LATERAL (
 LEFT JOIN store.node_state s ON s.node_id = n.node_id AND s.incarnation = n.incarnation AND absent.reason = 'NotReportedYet'
 LEFT JOIN store.context x ON x.context_id = n.context_id
 LEFT JOIN LATERAL (SELECT * FROM store.node_info i WHERE i.node_id = n.node_id ORDER BY i.at DESC LIMIT 1) i ON true;
+
+CREATE VIEW plegwatch.nodes WITH (security_invoker = true) AS
+SELECT cluster, node, first_seen, last_seen, runtime_name, runtime_version, kubelet_version, agent_version, stream_state, mode, mode_since, node_uid,
+       stream_since, stream_reason, stream_error, relist_healthy, relist_reason, model, mode_reason, kubelet_stream_errors, kubelet_error,
+       kubelet_identity, os_image, kernel_version, labels, consequence, pods_api_state, pods_api_reason
+FROM store.node_detail;
 
 CREATE VIEW plegwatch.epochs WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, e.epoch, e.prev, e.incarnation,

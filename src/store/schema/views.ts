@@ -38,7 +38,7 @@ const withColumns = <V extends View>(view: V, columns: object): V =>
 const view = existing('plegwatch');
 const internal = existing('store');
 
-export const nodes = view('nodes', {
+const node = {
   ...all(text, 'cluster node stream_state mode model'),
   ...some(timestamptz, 'first_seen last_seen mode_since stream_since'),
   ...some(text, 'runtime_name runtime_version kubelet_version agent_version node_uid stream_reason'),
@@ -47,7 +47,8 @@ export const nodes = view('nodes', {
   ...some(bool, 'relist_healthy'),
   ...some(int8, 'kubelet_stream_errors'),
   ...some(jsonb, 'labels'),
-});
+};
+export const nodes = view('nodes', node);
 export const epochs = view('epochs', {
   ...all(text, 'cluster node'),
   ...all(uuid, 'epoch'),
@@ -333,6 +334,7 @@ export const modePeriod = internal('mode_period', {
   ...all(text, 'mode'),
   ...all(timestamptz, 'from_at to_at'),
 });
+export const nodeDetail = internal('node_detail', { ...node, ...all(int4, 'node_id') });
 export const findingDetail = internal('finding_detail', {
   ...finding,
   ...all(int4, 'node_id'),

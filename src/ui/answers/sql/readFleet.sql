@@ -40,7 +40,7 @@ WITH w AS (
   WHERE m.minute > now() - interval '6 minutes' AND m.day >= ((now() - interval '6 minutes') AT TIME ZONE 'UTC')::date
   GROUP BY m.node_id
 ), figure AS MATERIALIZED (
-  SELECT n.node_id, k.name AS cluster, n.name AS node, m.missed, d.us AS covered_us, t.ended_at, own.since AS own_since, c.reason AS incomplete
+  SELECT n.node_id, m.missed, d.us AS covered_us, t.ended_at, own.since AS own_since, c.reason AS incomplete
   FROM store.node n
   JOIN store.cluster k ON k.cluster_id = n.cluster_id
   LEFT JOIN own ON own.node_id = n.node_id
@@ -59,7 +59,7 @@ SELECT p.cluster, p.node, l.pool, a.agent, p.mode, p.mode_reason AS "modeReason"
        p.agent_version AS "agentVersion", p.last_seen AS "lastSeen"
 FROM w
 CROSS JOIN figure f
-JOIN plegwatch.nodes p ON p.cluster = f.cluster AND p.node = f.node
+JOIN store.node_detail p ON p.node_id = f.node_id
 LEFT JOIN LATERAL (
   SELECT value AS pool FROM jsonb_each_text(p.labels) WHERE key ~ '(pool|nodegroup)$' ORDER BY key LIMIT 1
 ) l ON true
