@@ -244,8 +244,11 @@ function bySequence(truth: GroundTruth, event: Announcement): boolean {
   const came = deliveries.filter(({ of }) => !of.digest);
   const proof = came.find(({ of }) => of.type === PROOF[type]);
   if (proof === undefined) return false;
-  // On CRI-O only the status of what has ended tells a run from a start that failed.
-  const isRun = truth.history.runtime !== 'crio' || stateAt(container, proof.of.built) !== null;
+  // On these only the status of a container that has ended tells a run from a start that failed.
+  const { runtime } = truth.history;
+  const isRunByEvent =
+    runtime === 'containerd' || runtime === 'isulad' || (runtime !== 'crio' && container.isSandbox);
+  const isRun = isRunByEvent || stateAt(container, proof.of.built) !== null;
   if (type === 'STARTED' && !isRun) return false;
   // Nothing else says on this runtime that it was not restored.
   const isCreationKnown = deliveries.some(({ of }) => of.type === 'CREATED');
