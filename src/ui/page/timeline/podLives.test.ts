@@ -1,12 +1,9 @@
 import { expect, test } from 'vitest';
+import { at, hour, NIGHT, rows, timelineAnswer } from '../../../../test/support/timelineAnswer.ts';
 import type { ChangeLag, Container, TimelineAnswer, TimelineFinding } from '../../api.ts';
 import { type PodLives, podLives } from './podLives.ts';
 
-const NIGHT = Date.parse('2026-11-22T03:00:00Z');
-const at = (second: number) => new Date(NIGHT + second * 1000).toISOString();
-const hour = { from: NIGHT, to: NIGHT + 3_600_000 };
 const ROOM = { mattering: 12, others: 0 };
-const rows = <T>(...all: readonly T[]) => ({ rows: all, cut: null });
 
 const container = (pod: string, more: Partial<Container> = {}): Container => ({
   ...{
@@ -17,21 +14,6 @@ const container = (pod: string, more: Partial<Container> = {}): Container => ({
     podName: pod,
     name: 'app',
   },
-  ...more,
-});
-const answer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
-  ...{
-    cluster: 'east',
-    node: 'n',
-    now: at(3600),
-    from: at(0),
-    to: at(3600),
-    firstSeen: at(0),
-    lastSeen: at(3600),
-  },
-  ...{ containers: [], sessions: rows(), gaps: rows(), hangs: rows(), histBoundsMs: [], modes: rows() },
-  ...{ conditions: rows(), relists: rows(), events: rows(), changes: rows(), findings: rows(), empty: null },
-  ...{ lags: rows(), earlier: { events: [], changes: [] } },
   ...more,
 });
 const event = (of: number, second: number, type = 'STARTED') => ({
@@ -54,7 +36,8 @@ const lag = (of: number, second: number, more: Partial<ChangeLag> = {}): ChangeL
 });
 
 const names = (pods: readonly PodLives[]) => pods.map(({ rows: [first] }) => first?.name);
-const shownOf = (shown: Partial<TimelineAnswer>, range = hour) => podLives(answer(shown), range, '', ROOM);
+const shownOf = (shown: Partial<TimelineAnswer>, range = hour) =>
+  podLives(timelineAnswer(shown), range, '', ROOM);
 
 test('pods with a missed event or a status that was late for long are shown, others are counted', () => {
   const { shown, leftOut } = shownOf({
@@ -86,7 +69,7 @@ test('where nothing is wrong, the latest few pods are shown', () => {
 
 test('a pod that the reader names is shown, whatever else is wrong', () => {
   const pods = { containers: [container('web'), container('web-lossy')], events: rows(event(0, 10)) };
-  const both = answer({ ...pods, findings: rows(missed(1, 60)) });
+  const both = timelineAnswer({ ...pods, findings: rows(missed(1, 60)) });
   expect(names(podLives(both, hour, 'WEB', ROOM).shown)).toEqual(['shop/web', 'shop/web-lossy']);
   expect(names(podLives(both, hour, '', ROOM).shown)).toEqual(['shop/web-lossy']);
 });

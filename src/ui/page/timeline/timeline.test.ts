@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Container, RelistSlice, TimelineAnswer, TimelineFinding } from '../../api.ts';
+import { at, hour, NIGHT, rows, timelineAnswer } from '../../../../test/support/timelineAnswer.ts';
+import type { Container, RelistSlice, TimelineFinding } from '../../api.ts';
 import { TimeScale } from '../drawing/timeScale.ts';
 import { modeBands, readyBands } from './bands.ts';
 import { densityOf } from './eventDensity.ts';
@@ -8,10 +9,6 @@ import { barPath, durationScale, figureLine, heatPaths } from './latencyHeat.ts'
 import { findingsOfContainers, holeOf, markedContainers, nameOf } from './markedContainers.ts';
 import { eventInWords, holeInWords, noteInWords } from './markWords.ts';
 import { rowLayout } from './rowLayout.ts';
-
-const NIGHT = Date.parse('2026-11-22T03:00:00Z');
-const at = (second: number) => new Date(NIGHT + second * 1000).toISOString();
-const hour = { from: NIGHT, to: NIGHT + 3_600_000 };
 
 const container = (name: string, more: Partial<Container> = {}): Container => ({
   ...{ id: `id-${name}`, isSandbox: false, podUid: null, podNamespace: 'shop', podName: name, name: 'app' },
@@ -26,38 +23,13 @@ const missed = (of: number, second: number, more: Partial<TimelineFinding> = {})
 const event = (of: number, second: number) => ({
   ...{ at: at(second), createdAt: null, type: 'STARTED', container: of, replayed: false, exit: null },
 });
-const rows = <T>(...all: readonly T[]) => ({ rows: all, cut: null });
-const answer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
-  ...{
-    cluster: 'east',
-    node: 'n',
-    now: at(3600),
-    from: at(0),
-    to: at(3600),
-    firstSeen: at(0),
-    lastSeen: at(3600),
-  },
-  ...{
-    containers: [],
-    sessions: rows(),
-    gaps: rows(),
-    hangs: rows(),
-    histBoundsMs: [],
-    modes: rows(),
-    conditions: rows(),
-    relists: rows(),
-  },
-  ...{ events: rows(), changes: rows(), findings: rows(), empty: null },
-  ...{ lags: rows(), earlier: { events: [], changes: [] } },
-  ...more,
-});
 
 test('a state lasts until the next change, the last one until now, and the same state is one period', () => {
   const change = (second: number, toMode: string, reason: string | null = null) => ({
     ...{ at: at(second), notBefore: null, fromMode: 'Unknown', toMode, reason, kubeletVersion: 'v1.30.14' },
   });
   const modes = rows(change(0, 'Evented'), change(5, 'Evented'), change(9, 'Fallback', 'StreamBroke'));
-  expect(modeBands(answer({ modes }), NIGHT + 20_000)).toEqual([
+  expect(modeBands(timelineAnswer({ modes }), NIGHT + 20_000)).toEqual([
     { from: NIGHT, to: NIGHT + 9_000, state: 'Evented', tone: 'good', why: '' },
     {
       from: NIGHT + 9_000,
@@ -74,8 +46,8 @@ test('a mode of a later version, and a Ready condition that is unknown, have the
   const modes = rows({ at: at(0), notBefore: null, ...newer });
   const unready = { at: at(0), status: 'Unknown', reason: 'NodeStatusUnknown', causes: [], message: null };
   const bands = [
-    ...modeBands(answer({ modes }), NIGHT),
-    ...readyBands(answer({ conditions: rows(unready) }), NIGHT),
+    ...modeBands(timelineAnswer({ modes }), NIGHT),
+    ...readyBands(timelineAnswer({ conditions: rows(unready) }), NIGHT),
   ];
   expect(bands.map(({ state, tone }) => [state, tone])).toEqual([
     ['Newer', 'none'],
@@ -89,12 +61,12 @@ test('events are counted by slice, those outside the period not at all', () => {
 });
 
 test('a container without anything in the period has no marks', () => {
-  const other = answer({ containers: [container('a')], events: rows(event(0, 4000)) });
+  const other = timelineAnswer({ containers: [container('a')], events: rows(event(0, 4000)) });
   expect(markedContainers(other, hour, '')).toEqual([]);
 });
 
 test('marks are narrowed by pod, container and id', () => {
-  const two = answer({
+  const two = timelineAnswer({
     containers: [container('cart'), container('web', { id: 'F00D' })],
     events: rows(event(0, 1), event(1, 2)),
   });
@@ -105,7 +77,7 @@ test('marks are narrowed by pod, container and id', () => {
 test('only a missed event is a hole; other findings are notes that say whether they matter', () => {
   const kinds = ['late', 'out_of_order', 'short_life'];
   const findings = rows(...kinds.map((kind, n) => missed(0, 10 + n, { kind })));
-  const shown = markedContainers(answer({ containers: [container('a')], findings }), hour, '');
+  const shown = markedContainers(timelineAnswer({ containers: [container('a')], findings }), hour, '');
   expect(shown.map(({ holes, notes }) => [holes.length, notes.length])).toEqual([[0, 3]]);
   expect(shown[0]?.notes.map(({ finding }) => noteInWords(finding))).toEqual([
     expect.stringMatching(/^late STOPPED at 2026-11-22 03:00:10 UTC \(sequence; it matters: /),
@@ -130,7 +102,7 @@ test('the mode lasts no longer than anything is known of its agent, and an unkno
   const change = (toMode: string) =>
     rows({ at: at(0), notBefore: null, fromMode: 'Unknown', toMode, reason: null, kubeletVersion: null });
   const end = (toMode: string) =>
-    modeBands(answer({ modes: change(toMode), lastSeen: at(60) }), NIGHT + 600_000).at(-1)?.to;
+    modeBands(timelineAnswer({ modes: change(toMode), lastSeen: at(60) }), NIGHT + 600_000).at(-1)?.to;
   expect([end('Evented'), end('Unknown')]).toEqual([NIGHT + 60_000, NIGHT + 600_000]);
 });
 
@@ -251,7 +223,11 @@ test('rows do not overlap, and on a narrow page their names have a line of their
 
 test('what the status of the kubelet showed late is a hole of its own, and never called a missed event', () => {
   const late = missed(0, 60, { kind: 'kubelet_late', cause: 'not_shown' });
-  const shown = markedContainers(answer({ containers: [container('a')], findings: rows(late) }), hour, '');
+  const shown = markedContainers(
+    timelineAnswer({ containers: [container('a')], findings: rows(late) }),
+    hour,
+    '',
+  );
   const holes = shown.flatMap((marked) => marked.holes);
   const words = (all: typeof holes) =>
     holeGroups(all, [], new TimeScale(hour, 0, 1000), 1000).map(({ text }) => text);
