@@ -202,14 +202,14 @@ RETURN nullif(CASE by_label WHEN 'os_image' THEN os_image WHEN 'kernel_version' 
 -- What the minutes from since to until add up to, by context and hour or part of one: whole hours are read as such, minutes only of the hours in which
 -- the period begins or ends. at: the hour, or the minute. A single query without STRICT, so that the planner inlines it.
 CREATE FUNCTION store.coverage(since timestamptz, until timestamptz)
-RETURNS TABLE (node_id int4, context_id int4, at timestamptz, is_hour bool, span_us int8, covered_us int8, matched int8)
+RETURNS TABLE (node_id int4, context_id int4, at timestamptz, is_hour bool, span_us int8, covered_us int8, matched int8, relists int8, max_us int8)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT h.node_id, h.context_id, h.hour, true, h.span_us, h.covered_us, h.matched
+  SELECT h.node_id, h.context_id, h.hour, true, h.span_us, h.covered_us, h.matched, h.relists, h.max_us
   FROM store.relist_hour h
   WHERE h.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date
     AND h.hour >= since AND h.hour < date_trunc('hour', until, 'UTC')
   UNION ALL
-  SELECT m.node_id, m.context_id, m.minute, false, m.span_us, m.covered_us, m.matched
+  SELECT m.node_id, m.context_id, m.minute, false, m.span_us, m.covered_us, m.matched, m.relists, m.max_us
   FROM store.relist_minute m
   WHERE m.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date AND m.minute >= since AND m.minute < until
     AND (m.minute < date_trunc('hour', since + interval '1 hour' - interval '1 microsecond', 'UTC') OR m.minute >= date_trunc('hour', until, 'UTC'))
@@ -324,22 +324,37 @@ RETURNS SETOF plegwatch.completeness_of_day LANGUAGE sql STABLE PARALLEL SAFE AS
   ORDER BY 1, 9, 2
 $$;
 
--- Would Evented PLEG be safe on this node, by the last seven days?
+-- Would Evented PLEG be safe on a node?
 --   unsafe    its kubelet fell back, or would leave pods wrong if it did, or more than 100 of a million events are missed, with 95 % confidence
 --   safe      fewer than 1,000 of a million are missed, with 95 % confidence, and the stream was watched for 90 % of the time
---   unknown   everything else; `reason` says what is missing
+--   unknown   everything else; the reason says what is missing
+CREATE FUNCTION store.readiness_verdict(fallbacks int8, keeps_wrong bool, stream_state text, low_per_million float8, high_per_million float8,
+                                        coverage float8) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+  WHEN fallbacks > 0 OR keeps_wrong OR low_per_million > 100 THEN 'unsafe'
+  WHEN stream_state IN ('Unsupported', 'Disabled', 'Unsafe', 'Off') THEN 'unknown'
+  WHEN high_per_million <= 1000 AND coverage >= 0.9 THEN 'safe'
+  ELSE 'unknown' END;
+
+-- is_observed: whether an agent reported at all. decided: how many events.
+CREATE FUNCTION store.readiness_reason(verdict text, fallbacks int8, keeps_wrong bool, stream_state text, low_per_million float8,
+                                       high_per_million float8, coverage float8, is_observed bool, decided float8)
+RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE
+  WHEN verdict = 'unsafe' AND fallbacks > 0 THEN format('its kubelet fell back %s', CASE fallbacks WHEN 1 THEN 'once' ELSE format('%s times', fallbacks) END)
+  WHEN verdict = 'unsafe' AND keeps_wrong THEN 'a fallback leaves pods wrong until its kubelet restarts: upgrade it to 1.32'
+  WHEN verdict = 'unsafe' THEN format('at least %s of a million events are missed', round(low_per_million::numeric))
+  WHEN verdict = 'safe' THEN format('at most %s of a million events are missed', round(high_per_million::numeric))
+  WHEN NOT is_observed THEN 'no agent reported'
+  WHEN stream_state IN ('Unsupported', 'Disabled', 'Unsafe', 'Off') THEN 'there is no event stream: ' || stream_state
+  WHEN coverage < 0.9 THEN format('the stream was watched for %s %% of the time', round(100 * coverage::numeric))
+  ELSE format('%s events are too few: up to %s of a million may be missed', decided, coalesce(round(high_per_million::numeric), 1000000)) END;
+
+-- The verdict on each node by the last seven days.
 CREATE VIEW plegwatch.readiness WITH (security_invoker = true) AS
 SELECT r.cluster, r.node, r.verdict,
-       CASE
-         WHEN r.verdict = 'unsafe' AND r.fallbacks > 0 THEN format('its kubelet fell back %s', CASE r.fallbacks WHEN 1 THEN 'once' ELSE format('%s times', r.fallbacks) END)
-         WHEN r.verdict = 'unsafe' AND r.keeps_wrong THEN 'a fallback leaves pods wrong until its kubelet restarts: upgrade it to 1.32'
-         WHEN r.verdict = 'unsafe' THEN format('at least %s of a million events are missed', round(r.low_per_million::numeric))
-         WHEN r.verdict = 'safe' THEN format('at most %s of a million events are missed', round(r.high_per_million::numeric))
-         WHEN r.observed_hours IS NULL THEN 'no agent reported'
-         WHEN r.stream_state IN ('Unsupported', 'Disabled', 'Unsafe', 'Off') THEN 'there is no event stream: ' || r.stream_state
-         WHEN r.coverage < 0.9 THEN format('the stream was watched for %s %% of the time', round(100 * r.coverage::numeric))
-         ELSE format('%s events are too few: up to %s of a million may be missed', r.decided, coalesce(round(r.high_per_million::numeric), 1000000))
-       END AS reason,
+       store.readiness_reason(r.verdict, r.fallbacks, r.keeps_wrong, r.stream_state, r.low_per_million, r.high_per_million, r.coverage,
+                              r.observed_hours IS NOT NULL, r.decided) AS reason,
        r.stream_state, r.mode, r.runtime_name, r.runtime_version, r.kubelet_version, r.observed_hours, r.coverage, r.decided, r.missed,
        r.per_million, r.low_per_million, r.high_per_million, r.fallbacks, r.blind_spots, r.os_image, r.kernel_version, r.labels
 FROM (
@@ -347,12 +362,8 @@ FROM (
          w.span_us / 3.6e9 AS observed_hours, w.covered_us / nullif(w.span_us, 0) AS coverage,
          d.decided, f.missed, f.missed * 1e6 / nullif(d.decided, 0) AS per_million, i.low_per_million, i.high_per_million,
          b.fallbacks, f.blind_spots, k.keeps_wrong,
-         CASE
-           WHEN b.fallbacks > 0 OR k.keeps_wrong OR i.low_per_million > 100 THEN 'unsafe'
-           WHEN p.stream_state IN ('Unsupported', 'Disabled', 'Unsafe', 'Off') THEN 'unknown'
-           WHEN i.high_per_million <= 1000 AND w.covered_us >= 0.9 * w.span_us THEN 'safe'
-           ELSE 'unknown'
-         END AS verdict
+         store.readiness_verdict(b.fallbacks, k.keeps_wrong, p.stream_state, i.low_per_million, i.high_per_million,
+                                 w.covered_us / nullif(w.span_us, 0)) AS verdict
   FROM store.node n
   JOIN store.cluster c ON c.cluster_id = n.cluster_id
   JOIN plegwatch.nodes p ON p.cluster = c.name AND p.node = n.name

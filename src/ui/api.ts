@@ -6,6 +6,9 @@
  *   GET /api/finding?id= [&cluster=&node=]            FindingAnswer
  *   GET /api/versions [?from=&to=]                    VersionsAnswer
  *   GET /api/search?q=                                SearchAnswer
+ *   GET /api/pool?by=&cluster=&pool=&runtime=&runtimeVersion=&kubelet= [&from=&to= | &last=seconds]  PoolAnswer
+ *   GET /api/neighbours?cluster=&node= [&from=&to= | &last=seconds]  NeighboursAnswer
+ *   GET /api/record?cluster=&node= [&id= | &from=&to=]  RecordAnswer
  *
  * An answer that is not 200 is an ErrorAnswer. Where access is by token, each request carries `Authorization: Bearer TOKEN`. Texts come from
  * nodes, pods and runtimes, and nobody has checked them. Whatever is bounded says what was left out.
@@ -425,6 +428,101 @@ export interface DayOfFallbacks {
   readonly day: string;
   readonly fallbacks: number;
   readonly nodes: number;
+}
+
+// ---- a pool
+
+/** The nodes of a group of the fleet. What does not count for the grouping, or is not known, is null; without a cluster those of all. */
+export interface PoolKey {
+  readonly by: 'cluster' | 'pool' | 'version';
+  readonly cluster: string | null;
+  readonly pool: string | null;
+  readonly runtimeName: string | null;
+  readonly runtimeVersion: string | null;
+  readonly kubeletVersion: string | null;
+}
+
+/** By the hours, unless the period is short and its minutes are stored: `from` and `to` are those of whole hours or minutes. */
+interface OfPool {
+  readonly now: Time;
+  readonly from: Time;
+  readonly to: Time;
+  /** By cluster and name. */
+  readonly nodes: readonly PoolNode[];
+  /** How many nodes of the pool were left out; null if none. */
+  readonly leftOut: number | null;
+  readonly empty: WhyEmpty;
+}
+
+export interface PoolAnswer extends OfPool {
+  readonly verdict: Readiness;
+  /** The verdict with its reason, in a sentence. */
+  readonly sentence: string;
+  /** The share of the time of all nodes in which their streams were watched; null if nothing of it could be. */
+  readonly watched: number | null;
+  /** How long each of the `slices` from `from` on is; those that are still to come are left out. */
+  readonly sliceSeconds: number;
+  readonly slices: number;
+  /** Of nodes with relists in the period: those with the longest ones, by the place of their nodes. */
+  readonly lines: readonly RelistLine[];
+  /** How many nodes with relists have no line. */
+  readonly linesLeftOut: number;
+}
+
+export interface NeighboursAnswer extends OfPool {
+  readonly pool: PoolKey;
+  readonly nodes: readonly Neighbour[];
+}
+
+export interface RecordAnswer {
+  /** The name of the file, and what is in it. */
+  readonly file: string;
+  readonly html: string;
+}
+
+/** Whether Evented PLEG would be safe. */
+export type Readiness = 'safe' | 'unsafe' | 'unknown';
+
+/** A node in a period. */
+export interface PoolNode {
+  readonly cluster: string;
+  readonly node: string;
+  /** Now. */
+  readonly agent: AgentState;
+  /** At the end of the period. */
+  readonly mode: string;
+  /** Now. */
+  readonly streamState: string;
+  /** How often its kubelet fell back, with the fallback in which the period began. */
+  readonly fallbacks: number;
+  readonly verdict: Readiness;
+  readonly reason: string;
+  /** Missed events that did not come later; null where nothing was watched. */
+  readonly missed: number | null;
+  /** Transitions of which it is known whether their event came. */
+  readonly decided: number;
+  /** The share of the time, from its first evidence on, in which its stream was watched; null if it never had an agent, or not in this period. */
+  readonly watched: number | null;
+  /** The longest relist; null if none is recorded. */
+  readonly maxMs: number | null;
+  /** At the end of what is known of the period; null if nothing is. */
+  readonly runtimeName: string | null;
+  readonly runtimeVersion: string | null;
+  readonly kubeletVersion: string | null;
+  readonly agentVersion: string | null;
+  readonly osImage: string | null;
+  readonly kernelVersion: string | null;
+}
+
+export interface Neighbour extends PoolNode {
+  /** The 99th percentile of its relists. */
+  readonly p99Ms: number | null;
+}
+
+export interface RelistLine {
+  readonly node: number;
+  /** The longest one of each slice; null where none is recorded. */
+  readonly longestMs: readonly (number | null)[];
 }
 
 // ---- search

@@ -41,6 +41,13 @@ export function requiredName(parameters: Parameters, name: string): string {
   return value;
 }
 
+/** One of these words. */
+export function wordIn<W extends string>(parameters: Parameters, name: string, words: readonly W[]): W {
+  const word = words.find((each) => each === parameters[name]);
+  if (word === undefined) throw badParameter(name, `one of ${words.join(', ')}`);
+  return word;
+}
+
 export function idIn(parameters: Parameters, name: string): string {
   const value = parameters[name];
   if (value === undefined || !UUID.test(value)) throw badParameter(name, 'the id of a finding');

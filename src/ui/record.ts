@@ -1,6 +1,6 @@
 /*
- * A page in a file: the page of `plegwatch ui` with its script, its style and what it shows, for the record of an incident. It asks nobody, and
- * its policy lets nothing run but the script that it was written with.
+ * A page in a file, written by `--html` and by the page itself: the page of `plegwatch ui` with its script, its style and what it shows, for the
+ * record of an incident. It asks nobody, and its policy lets nothing run but the script that it was written with.
  */
 import { createHash } from 'node:crypto';
 import { PlegwatchError } from '../platform/errors.ts';
@@ -11,44 +11,66 @@ import type { Store } from '../store/store.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { createReader, type Reader } from './answers/reader.ts';
 import { timelineAnswer } from './answers/timeline.ts';
-import type { FindingAnswer, PageRecord, TimelineAnswer } from './api.ts';
+import type { FindingAnswer, PageRecord, RecordAnswer, TimelineAnswer } from './api.ts';
 import { readPage } from './page.ts';
+import { idIn, parametersOf, periodIn, requiredName } from './parameters.ts';
 
 /** Of the findings that the timeline of a record shows, so many can be opened: the missed events, then others. */
 const MAX_FINDINGS = 50;
 
-interface RecordedPeriod {
+const DEFAULT_MS = 3_600_000;
+const MAX_DAYS = 400;
+
+interface RecordedNode {
   readonly cluster: string;
   readonly node: string;
+}
+
+interface RecordedPeriod extends RecordedNode {
   readonly from: Date;
   readonly to: Date;
 }
 
 /** Writes the timeline, and returns what to print. Throws EXPORT_UNWRITABLE. */
 export async function recordTimeline(store: Store, period: RecordedPeriod, file: string): Promise<string> {
-  const reader = readerOf(store);
-  const timeline = await readTimeline(reader, period);
-  const rows = timeline.findings.rows.toSorted((a, b) => rank(a.kind) - rank(b.kind)).slice(0, MAX_FINDINGS);
-  const findings: FindingAnswer[] = [];
-  for (const { id } of rows) findings.push(await readFinding(reader, period, id));
-  return write({ shows: 'timeline', timeline, findings }, file);
+  return write(await timelineRecord(readerOf(store), period), file);
 }
 
 /** Writes the finding with the timeline around it, and returns what to print. Throws as {@link recordTimeline}. */
 export async function recordFinding(
   store: Store,
-  {
-    cluster,
-    node,
-    finding_id,
-  }: { readonly cluster: string; readonly node: string; readonly finding_id: string },
+  { cluster, node, finding_id: id }: RecordedNode & { readonly finding_id: string },
   file: string,
 ): Promise<string> {
-  const reader = readerOf(store);
-  const finding = await readFinding(reader, { cluster, node }, finding_id);
+  return write(await findingRecord(readerOf(store), { cluster, node }, id), file);
+}
+
+/** GET /api/record: the same files, from the page. */
+export async function recordAnswer(reader: Reader, query: URLSearchParams): Promise<RecordAnswer> {
+  const parameters = parametersOf(query, ['cluster', 'node', 'id', 'from', 'to']);
+  const of = { cluster: requiredName(parameters, 'cluster'), node: requiredName(parameters, 'node') };
+  if (parameters['id'] !== undefined) {
+    const id = idIn(parameters, 'id');
+    return { file: `plegwatch-finding-${id}.html`, html: await findingRecord(reader, of, id) };
+  }
+  const { from, to } = periodIn(parameters, DEFAULT_MS, MAX_DAYS, new Date());
+  const html = await timelineRecord(reader, { ...of, from, to });
+  return { file: `plegwatch-${of.node}-${from.toISOString().slice(0, 19).replaceAll(':', '')}Z.html`, html };
+}
+
+async function timelineRecord(reader: Reader, period: RecordedPeriod): Promise<string> {
+  const timeline = await readTimeline(reader, period);
+  const rows = timeline.findings.rows.toSorted((a, b) => rank(a.kind) - rank(b.kind)).slice(0, MAX_FINDINGS);
+  const findings: FindingAnswer[] = [];
+  for (const { id } of rows) findings.push(await readFinding(reader, period, id));
+  return recordPage({ shows: 'timeline', timeline, findings });
+}
+
+async function findingRecord(reader: Reader, of: RecordedNode, id: string): Promise<string> {
+  const finding = await readFinding(reader, of, id);
   const [from, to] = [new Date(finding.around.from), new Date(finding.around.to)];
-  const timeline = await readTimeline(reader, { cluster, node, from, to });
-  return write({ shows: 'finding', timeline, findings: [finding] }, file);
+  const timeline = await readTimeline(reader, { ...of, from, to });
+  return recordPage({ shows: 'finding', timeline, findings: [finding] });
 }
 
 const readerOf = (store: Store): Reader => createReader(store, undefined, 1)(new AbortController().signal);
@@ -60,14 +82,10 @@ function readTimeline(reader: Reader, { cluster, node, from, to }: RecordedPerio
   return timelineAnswer(reader, new URLSearchParams({ cluster, node, ...times }));
 }
 
-const readFinding = (
-  reader: Reader,
-  { cluster, node }: Pick<RecordedPeriod, 'cluster' | 'node'>,
-  id: string,
-): Promise<FindingAnswer> => findingAnswer(reader, new URLSearchParams({ id, cluster, node }));
+const readFinding = (reader: Reader, { cluster, node }: RecordedNode, id: string): Promise<FindingAnswer> =>
+  findingAnswer(reader, new URLSearchParams({ id, cluster, node }));
 
-async function write(shown: Omit<PageRecord, 'writtenAt' | 'version'>, file: string): Promise<string> {
-  const html = recordPage({ writtenAt: shown.timeline.now, version: VERSION, ...shown });
+async function write(html: string, file: string): Promise<string> {
   if (file === '-') {
     // As it is: escaped, its script would be another one than its policy allows.
     process.stdout.write(html);
@@ -78,7 +96,8 @@ async function write(shown: Omit<PageRecord, 'writtenAt' | 'version'>, file: str
 }
 
 /** The page with its files and the record inside. */
-function recordPage(record: PageRecord): string {
+function recordPage(shown: Omit<PageRecord, 'writtenAt' | 'version'>): string {
+  const record: PageRecord = { writtenAt: shown.timeline.now, version: VERSION, ...shown };
   const page = readPage();
   const [html, script, style] = ['/', '/page.js', '/page.css'].map((path) => page.get(path)?.body.toString());
   if (html === undefined || script === undefined || style === undefined) {

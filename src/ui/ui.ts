@@ -21,6 +21,7 @@ import { proxyAccess, trustedProxyAccess } from './access/proxyAccess.ts';
 import { tokenAccess } from './access/tokenAccess.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { fleetAnswers } from './answers/fleet.ts';
+import { neighboursAnswer, poolAnswers } from './answers/pool.ts';
 import { createReader, databaseRefusal } from './answers/reader.ts';
 import { searchAnswer } from './answers/search.ts';
 import { timelineAnswer } from './answers/timeline.ts';
@@ -28,6 +29,7 @@ import { versionsAnswers } from './answers/versions.ts';
 import { UiMetrics } from './metrics.ts';
 import { readPage } from './page.ts';
 import { type Answer, servePage } from './pageServer.ts';
+import { recordAnswer } from './record.ts';
 import { RequestError } from './requestError.ts';
 import { type AccessKind, accessKindOf, UI_SETTINGS, type UiConfig } from './settings.ts';
 
@@ -85,6 +87,9 @@ function answersOf(
     '/api/timeline': (query, signal) => timelineAnswer(reader(signal), query),
     '/api/finding': (query, signal) => findingAnswer(reader(signal), query),
     '/api/versions': versionsAnswers(shared),
+    '/api/pool': poolAnswers(shared),
+    '/api/neighbours': (query, signal) => neighboursAnswer(reader(signal), query),
+    '/api/record': (query, signal) => recordAnswer(reader(signal), query),
     '/api/search': (query, signal) => searchAnswer(reader(signal), query),
   };
 }

@@ -334,7 +334,11 @@ export const modePeriod = internal('mode_period', {
   ...all(text, 'mode'),
   ...all(timestamptz, 'from_at to_at'),
 });
-export const nodeDetail = internal('node_detail', { ...node, ...all(int4, 'node_id') });
+export const nodeDetail = internal('node_detail', {
+  ...node,
+  ...all(int4, 'node_id'),
+  ...some(text, 'pool'),
+});
 export const findingDetail = internal('finding_detail', {
   ...finding,
   ...all(int4, 'node_id'),

@@ -3,22 +3,27 @@
  */
 import * as types from '../../store/schema/columns.ts';
 import { cluster, nodeCondition, readyChange, reportCondition } from '../../store/schema/tables.ts';
-import { findingDetail, nodes } from '../../store/schema/views.ts';
+import { findingDetail, nodeDetail, nodes } from '../../store/schema/views.ts';
 import { nullable, rowOf, statement, word } from '../../store/statement.ts';
 import readConditionsSql from './sql/readConditions.sql';
 import readFallbacksSql from './sql/readFallbacks.sql';
 import readFleetSql from './sql/readFleet.sql';
 import readLagsSql from './sql/readLags.sql';
 import readMissRatesSql from './sql/readMissRates.sql';
+import readPoolClockSql from './sql/readPoolClock.sql';
+import readPoolNodesSql from './sql/readPoolNodes.sql';
+import readPoolRelistsSql from './sql/readPoolRelists.sql';
 import readRelistsSql from './sql/readRelists.sql';
 
 const { bool, date, float8, int4, int4Array, int8, text, timestamptz } = types;
 
+const agent = word('Reporting', 'AgentSilent', 'NeverSeen', 'NotReportedYet');
+
 export const readFleet = statement(
   readFleetSql,
   rowOf({
-    ...{ cluster: nodes.cluster, node: nodes.node, pool: nullable(text) },
-    agent: word('Reporting', 'AgentSilent', 'NeverSeen', 'NotReportedYet'),
+    ...{ cluster: nodes.cluster, node: nodes.node, pool: nodeDetail.pool },
+    agent,
     ...{ mode: nodes.mode, modeReason: nodes.mode_reason, modeSince: nodes.mode_since },
     ...{ streamState: nodes.stream_state, streamReason: nodes.stream_reason },
     ...{ missed24h: nullable(int4), completeness24h: nullable(float8) },
@@ -73,4 +78,24 @@ export const readMissRates = statement(
 export const readFallbacks = statement(
   readFallbacksSql,
   rowOf({ cluster: cluster.name, day: date, fallbacks: int4, nodes: int4 }),
+);
+
+export const readPoolClock = statement(readPoolClockSql, rowOf({ now: timestamptz, hasMinutes: bool }));
+
+export const readPoolNodes = statement(
+  readPoolNodesSql,
+  rowOf({
+    ...{ nodeId: nodeDetail.node_id, of: int4, cluster: nodeDetail.cluster, node: nodeDetail.node, agent },
+    ...{ mode: text, streamState: nodeDetail.stream_state, fallbacks: int8 },
+    ...{ verdict: word('safe', 'unsafe', 'unknown'), reason: text },
+    ...{ missed: nullable(float8), decided: float8, highPerMillion: nullable(float8) },
+    ...{ watched: nullable(float8), coveredMs: float8, possibleMs: float8, maxMs: nullable(float8) },
+    ...{ runtimeName: nullable(text), runtimeVersion: nullable(text), kubeletVersion: nullable(text) },
+    ...{ agentVersion: nullable(text), osImage: nullable(text), kernelVersion: nullable(text) },
+  }),
+);
+
+export const readPoolRelists = statement(
+  readPoolRelistsSql,
+  rowOf({ nodeId: int4, slice: int4, p99Ms: nullable(float8), maxMs: float8 }),
 );

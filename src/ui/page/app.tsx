@@ -14,10 +14,13 @@ import {
   fragmentOf,
   type Go,
   type Place,
+  POOL_PERIOD,
   placeOf,
   VERSIONS,
   type ViewProps,
 } from './place.ts';
+import { PoolView } from './pool/poolView.tsx';
+import { poolTitle } from './pool/poolWords.ts';
 import { firstPlace, recordOf, sourceOf, within } from './record.ts';
 import { moment, msOf, visible } from './text.ts';
 import { NodeView } from './timeline/nodeView.tsx';
@@ -138,6 +141,7 @@ function View({ place, go }: ViewProps<Place>) {
       {place.view === 'fleet' && <FleetView place={place} go={go} />}
       {place.view === 'node' && <NodeView key={`${place.cluster}/${place.node}`} place={place} go={go} />}
       {place.view === 'finding' && <FindingView key={place.id} place={place} />}
+      {place.view === 'pool' && <PoolView key={subject} place={place} go={go} />}
       {place.view === 'versions' && <VersionsView place={place} go={go} />}
     </main>
   );
@@ -145,12 +149,14 @@ function View({ place, go }: ViewProps<Place>) {
 
 /** What a view is about, however it is zoomed or filtered. */
 function subjectOf(place: Place): string {
-  if (place.view === 'node') return fragmentOf({ ...place, period: DEFAULT_PERIOD, only: '' });
+  if (place.view === 'node') return fragmentOf({ ...place, period: DEFAULT_PERIOD, only: '', beside: false });
+  if (place.view === 'pool') return fragmentOf({ ...place, period: POOL_PERIOD });
   return place.view === 'finding' ? fragmentOf(place) : place.view;
 }
 
 function titleOf(place: Place): string {
   if (place.view === 'node') return place.node;
   if (place.view === 'finding') return `Finding ${place.id.slice(0, 8)}`;
+  if (place.view === 'pool') return poolTitle(place.key);
   return place.view === 'fleet' ? 'Fleet' : 'Versions';
 }

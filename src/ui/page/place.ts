@@ -3,6 +3,8 @@
  * server never sees what somebody looks at, and the page works under any path of a proxy.
  */
 
+import type { PoolKey } from '../api.ts';
+
 export const GROUPINGS = ['cluster', 'pool', 'version'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 export const COLOURINGS = ['mode', 'misses', 'completeness', 'stream'] as const;
@@ -30,6 +32,8 @@ export interface NodePlace {
   readonly period: Period;
   /** Only pods and containers whose name or id contains this. */
   readonly only: string;
+  /** With what differs from the other nodes of its pool. */
+  readonly beside?: boolean;
 }
 
 /** The last seconds until now, moving; or a fixed period, in milliseconds since 1970. */
@@ -47,7 +51,13 @@ export interface VersionsPlace {
   readonly days: number;
 }
 
-export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace;
+export interface PoolPlace {
+  readonly view: 'pool';
+  readonly key: PoolKey;
+  readonly period: Period;
+}
+
+export type Place = PoolPlace | FleetPlace | NodePlace | FindingPlace | VersionsPlace;
 
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
@@ -61,6 +71,8 @@ export interface ViewProps<P extends Place> {
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
 export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
 export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
+/** As that of readiness. */
+export const POOL_PERIOD = { last: 604_800 } as const satisfies Period;
 const MAX_SECONDS = 400 * 86_400;
 
 /** A fragment that is none of ours leads to the fleet. */
@@ -71,11 +83,13 @@ export function placeOf(fragment: string): Place {
   const [first, second] = parts;
   if (view === 'node' && first && second) {
     const only = values.get('only') ?? '';
-    return { view, cluster: first, node: second, period: periodOf(values), only };
+    const beside = values.has('beside') ? { beside: true } : {};
+    return { view, cluster: first, node: second, period: periodOf(values), only, ...beside };
   }
   if (view === 'finding' && first) {
     return { view, id: first, cluster: values.get('cluster'), node: values.get('node') };
   }
+  if (view === 'pool') return { view, key: poolKeyOf(values), period: periodOf(values, POOL_PERIOD) };
   if (view === 'versions') return { view, days: numberWithin(values.get('days'), 1, 400) ?? VERSIONS.days };
   return {
     view: 'fleet',
@@ -92,20 +106,24 @@ export function fragmentOf(place: Place): string {
   const put = (name: string, value: string | number | null, usual: string | number | null) => {
     if (value !== null && value !== usual) values.set(name, String(value));
   };
+  const putPeriod = (period: Period, usual: { readonly last: number }) => {
+    for (const [name, value] of Object.entries(periodParameters(period)))
+      put(name, value, name === 'last' ? String(usual.last) : null);
+  };
   let path: readonly string[] = [place.view];
   if (place.view === 'fleet') {
     put('group', place.group, FLEET.group);
     put('colour', place.colour, null);
     put('state', place.state, null);
     put('search', place.search, '');
+  } else if (place.view === 'pool') {
+    for (const [name, value] of Object.entries(poolParameters(place.key))) put(name, value, null);
+    putPeriod(place.period, POOL_PERIOD);
   } else if (place.view === 'node') {
     path = [place.view, place.cluster, place.node];
-    if ('last' in place.period) put('last', place.period.last, DEFAULT_PERIOD.last);
-    else {
-      put('from', new Date(place.period.from).toISOString(), null);
-      put('to', new Date(place.period.to).toISOString(), null);
-    }
+    putPeriod(place.period, DEFAULT_PERIOD);
     put('only', place.only, '');
+    put('beside', place.beside ? 'pool' : null, null);
   } else if (place.view === 'finding') {
     path = [place.view, place.id];
     put('cluster', place.cluster, null);
@@ -115,10 +133,28 @@ export function fragmentOf(place: Place): string {
   return `#/${path.map(encodeURIComponent).join('/')}${query === '' ? '' : `?${query}`}`;
 }
 
-function periodOf(values: URLSearchParams): Period {
+/** As the server and the address name them. */
+export const periodParameters = (period: Period): Readonly<Record<string, string>> =>
+  'last' in period
+    ? { last: String(period.last) }
+    : { from: new Date(period.from).toISOString(), to: new Date(period.to).toISOString() };
+
+export const poolParameters = (key: PoolKey) => ({
+  ...{ by: key.by, cluster: key.cluster, pool: key.pool },
+  ...{ runtime: key.runtimeName, runtimeVersion: key.runtimeVersion, kubelet: key.kubeletVersion },
+});
+
+const poolKeyOf = (values: URLSearchParams): PoolKey => ({
+  ...{ by: oneOf(GROUPINGS, values.get('by')), cluster: values.get('cluster'), pool: values.get('pool') },
+  ...{ runtimeName: values.get('runtime'), runtimeVersion: values.get('runtimeVersion') },
+  kubeletVersion: values.get('kubelet'),
+});
+
+function periodOf(values: URLSearchParams, usual: Period = DEFAULT_PERIOD): Period {
   const [from, to] = ['from', 'to'].map((name) => timeOf(values.get(name) ?? ''));
   if (from !== undefined && to !== undefined && from < to) return { from, to };
-  return { last: numberWithin(values.get('last'), 10, MAX_SECONDS) ?? DEFAULT_PERIOD.last };
+  const last = numberWithin(values.get('last'), 10, MAX_SECONDS);
+  return last === undefined ? usual : { last };
 }
 
 /** A time that somebody typed without a zone is UTC, as all times of the page. */

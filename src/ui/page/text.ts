@@ -42,6 +42,18 @@ export const visible = (text: string): string =>
 /** The first twelve characters of an id, as crictl shows it. */
 export const shortId = (id: string): string => visible(id.length > 16 ? id.slice(0, 12) : id);
 
+/** A text in lines of so many characters, broken between words; what is left after the last one is cut. */
+export function linesOf(text: string, characters: number, most: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    const isFull = last === undefined || (last.length + word.length >= characters && lines.length < most);
+    if (isFull) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines.map((line) => cutTo(line, characters));
+}
+
 /** A text that is too long ends with an ellipsis. */
 export const cutTo = (text: string, characters: number): string =>
   text.length > characters ? `${text.slice(0, Math.max(1, Math.floor(characters) - 1))}…` : text;

@@ -1,7 +1,5 @@
 -- The nodes of the clusters $1, null for all, at most $2.
 --
--- pool: the first stored label that names one, such as karpenter.sh/nodepool, eks.amazonaws.com/nodegroup or one's own pool.
---
 -- completeness24h: the share of the time in which the stream was watched, by the hours that the minutes of the agents add up to. It begins with the hour in
 -- which the last 24 hours begin, or where evidence of the present machine begins. It ends with the latest minute of an agent that reports, whose present minute is still to
 -- come, and now for all others.
@@ -51,7 +49,7 @@ WITH w AS (
   WHERE ($1::text[] IS NULL OR k.name = ANY ($1))
     AND NOT EXISTS (SELECT FROM store.report r WHERE r.node_id = n.node_id AND r.node_deleted_at IS NOT NULL)
 )
-SELECT p.cluster, p.node, l.pool, a.agent, p.mode, p.mode_reason AS "modeReason",
+SELECT p.cluster, p.node, p.pool, a.agent, p.mode, p.mode_reason AS "modeReason",
        p.mode_since AS "modeSince", p.stream_state AS "streamState", p.stream_reason AS "streamReason",
        CASE WHEN s.share > 0 OR f.missed > 0 THEN coalesce(f.missed, 0) END AS "missed24h",
        s.share AS "completeness24h", f.incomplete AS "incompleteReason",
@@ -60,9 +58,6 @@ SELECT p.cluster, p.node, l.pool, a.agent, p.mode, p.mode_reason AS "modeReason"
 FROM w
 CROSS JOIN figure f
 JOIN store.node_detail p ON p.node_id = f.node_id
-LEFT JOIN LATERAL (
-  SELECT value AS pool FROM jsonb_each_text(p.labels) WHERE key ~ '(pool|nodegroup)$' ORDER BY key LIMIT 1
-) l ON true
 CROSS JOIN LATERAL (
   SELECT CASE WHEN p.last_seen IS NULL THEN 'NeverSeen' WHEN p.last_seen < w.now - store.silent_after() THEN 'AgentSilent'
               WHEN p.relist_healthy IS NULL THEN 'NotReportedYet' ELSE 'Reporting' END AS agent

@@ -6,6 +6,8 @@ const STYLES = [
   'fill-opacity',
   'stroke',
   'stroke-width',
+  'stroke-opacity',
+  'paint-order',
   'stroke-dasharray',
   'stroke-linecap',
   'opacity',

@@ -7,6 +7,7 @@ import { apiPath } from '../parts/client.ts';
 import { CopyButton } from '../parts/copyButton.tsx';
 import { AnswerState, Heading } from '../parts/notices.tsx';
 import { AccessContext, usePolled } from '../parts/polling.ts';
+import { SaveView } from '../parts/saveView.tsx';
 import { Trail } from '../parts/trail.tsx';
 import { type FindingPlace, fragmentOf } from '../place.ts';
 import { moment, msOf, visible } from '../text.ts';
@@ -46,6 +47,9 @@ function Report({ finding }: { readonly finding: FindingAnswer }) {
       <ProofStrip finding={finding} />
       <p>
         <a href={timeline}>See it on the timeline of {visible(node)}</a>
+      </p>
+      <p class="actions">
+        <SaveView of={{ cluster, node, id: finding.id }} />
       </p>
       <Facts finding={finding} />
       {finding.saysOfKubelet !== '' && (

@@ -6,7 +6,8 @@ import { whyOfMode } from '../../../analysis/words.ts';
 import type { AgentState, FleetNode } from '../../api.ts';
 import { isLossy, STATES, stateOf } from '../colours.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
-import { COLOURINGS, type Colouring } from '../place.ts';
+import { COLOURINGS, type Colouring, fragmentOf, type Grouping, type PoolPlace } from '../place.ts';
+import { placeOfGroup } from '../pool/poolWords.ts';
 import { count, counted, share, visible } from '../text.ts';
 import {
   type CellLayout,
@@ -28,6 +29,7 @@ interface Props {
   readonly groups: readonly NodeGroup[];
   /** Of the whole fleet: cells keep their size while the reader narrows it. */
   readonly cells: number;
+  readonly grouping: Grouping;
   readonly colouring: Colouring;
   readonly onOpen: (node: FleetNode) => void;
 }
@@ -41,7 +43,7 @@ const KEYS: Readonly<Record<string, Direction>> = {
   End: 'last',
 };
 
-export function FleetMap({ groups, cells, colouring, onOpen }: Props) {
+export function FleetMap({ groups, cells, grouping, colouring, onOpen }: Props) {
   const [ref, width] = useElementWidth<HTMLDivElement>();
   const [chosen, setChosen] = useState<string>();
   const layout = useMemo(() => layoutOf(width, cells), [width, cells]);
@@ -81,6 +83,7 @@ export function FleetMap({ groups, cells, colouring, onOpen }: Props) {
             <Group
               key={group.name}
               group={group}
+              pool={placeOfGroup(group.nodes, grouping)}
               layout={layout}
               colouring={colouring}
               chosen={at?.group === n ? at.at : undefined}
@@ -146,6 +149,7 @@ function placeOfKey(groups: readonly NodeGroup[], key: string | undefined): Cell
 
 interface GroupProps {
   readonly group: NodeGroup;
+  readonly pool: PoolPlace | undefined;
   readonly layout: CellLayout;
   readonly colouring: Colouring;
   readonly chosen: number | undefined;
@@ -153,7 +157,7 @@ interface GroupProps {
   readonly onOpen: (cell: number) => void;
 }
 
-function Group({ group, layout, colouring, chosen, onChoose, onOpen }: GroupProps) {
+function Group({ group, pool, layout, colouring, chosen, onChoose, onOpen }: GroupProps) {
   const { name, nodes } = group;
   const svg = useRef<SVGSVGElement>(null);
   const paths = useMemo(() => pathsOf(nodes, layout, colouring), [nodes, layout, colouring]);
@@ -175,7 +179,8 @@ function Group({ group, layout, colouring, chosen, onChoose, onOpen }: GroupProp
   return (
     <div class="group">
       <h2>
-        {visible(name)} <span class="number">{counted(nodes.length, 'node')}</span>
+        {pool === undefined ? visible(name) : <a href={fragmentOf(pool)}>{visible(name)}</a>}{' '}
+        <span class="number">{counted(nodes.length, 'node')}</span>
       </h2>
       <svg
         ref={svg}

@@ -89,7 +89,13 @@ function Fleet({ answer, place: asked, go }: ViewProps<FleetPlace> & { readonly 
         <EmptyNotice why={whyNone(place)} />
       ) : (
         <>
-          <FleetMap groups={groups} cells={nodes.length} colouring={place.colour} onOpen={open} />
+          <FleetMap
+            groups={groups}
+            cells={nodes.length}
+            grouping={place.group}
+            colouring={place.colour}
+            onOpen={open}
+          />
           <FleetTable nodes={chosen} colouring={place.colour} now={answer.now} />
         </>
       )}

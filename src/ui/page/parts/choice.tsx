@@ -6,7 +6,8 @@ interface Props<T extends string> {
   readonly legend: string;
   readonly options: readonly T[];
   readonly labels?: Readonly<Record<T, string>>;
-  readonly value: T;
+  /** Null if it is none of them. */
+  readonly value: T | null;
   readonly onChoose: (value: T) => void;
 }
 

@@ -1,17 +1,20 @@
 /*
  * One node over time.
  */
+import { useContext } from 'preact/hooks';
 import type { TimelineAnswer } from '../../api.ts';
 import { MIN_SPAN_MS, type Range, widened } from '../drawing/timeScale.ts';
 import { apiPath } from '../parts/client.ts';
 import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
-import { usePolled } from '../parts/polling.ts';
+import { AccessContext, usePolled } from '../parts/polling.ts';
+import { SaveView } from '../parts/saveView.tsx';
 import { useSettled } from '../parts/settled.ts';
 import { Trail } from '../parts/trail.tsx';
 import type { NodePlace, ViewProps } from '../place.ts';
 import { ago, moment, msOf, visible } from '../text.ts';
 import { FindingTable } from './findingTable.tsx';
 import { HangTable } from './hangTable.tsx';
+import { NeighbourTable } from './neighbourTable.tsx';
 import { NoAgent } from './noAgent.tsx';
 import { PeriodBar } from './periodBar.tsx';
 import { TimelineChart } from './timelineChart.tsx';
@@ -40,6 +43,8 @@ export function NodeView({ place, go }: ViewProps<NodePlace>) {
       {answer !== undefined && (
         <>
           {!isUnknown && <PeriodBar place={place} go={go} range={range} onRange={setRange} />}
+          {!isUnknown && <NodeActions place={place} go={go} range={range} />}
+          {place.beside && !isUnknown && <NeighbourTable place={place} />}
           <NoAgent answer={answer} />
           {!isUnknown && answer.empty !== null && <EmptyNotice why={answer.empty} />}
           {!isUnknown && (
@@ -52,6 +57,21 @@ export function NodeView({ place, go }: ViewProps<NodePlace>) {
         </>
       )}
     </>
+  );
+}
+
+function NodeActions({ place, go, range }: ViewProps<NodePlace> & { readonly range: Range }) {
+  const { isRecord } = useContext(AccessContext);
+  if (isRecord) return null;
+  const { cluster, node, beside = false } = place;
+  const [from, to] = [range.from, range.to].map((ms) => new Date(ms).toISOString()) as [string, string];
+  return (
+    <p class="actions node-actions">
+      <button type="button" aria-pressed={beside} onClick={() => go({ ...place, beside: !beside }, true)}>
+        Compare with its neighbours
+      </button>
+      <SaveView of={{ cluster, node, from, to }} />
+    </p>
   );
 }
 

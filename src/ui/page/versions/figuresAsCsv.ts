@@ -28,7 +28,7 @@ export const fallbacksCsv = (days: readonly DayOfFallbacks[]): string =>
   tableOf(days, ['cluster', 'day', 'fallbacks', 'nodes']);
 
 /** The names of the columns are those of SQL. */
-function tableOf<K extends string>(
+export function tableOf<K extends string>(
   rows: readonly Readonly<Record<K, string | number | null>>[],
   columns: readonly K[],
 ): string {

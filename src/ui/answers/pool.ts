@@ -1,0 +1,196 @@
+/*
+ * GET /api/pool: whether a group of the fleet is safe, by the figures of its nodes, and how long their relists took.
+ * GET /api/neighbours: a node beside the nodes of its pool at the same time.
+ *
+ * A pool may be a fleet: an answer about the same period, to the minute, is remembered for a minute.
+ */
+import { and, eq } from 'drizzle-orm';
+import { invariant } from '../../platform/invariant.ts';
+import { millis } from '../../protocol/units.ts';
+import { oneOf } from '../../store/expressions.ts';
+import { notFound } from '../../store/notFound.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { nodeDetail } from '../../store/schema/views.ts';
+import type { RowOf } from '../../store/statement.ts';
+import type { Neighbour, NeighboursAnswer, PoolAnswer, PoolKey, PoolNode } from '../api.ts';
+import { nameIn, type Parameters, parametersOf, periodIn, requiredName, wordIn } from '../parameters.ts';
+import { remembered } from '../remembered.ts';
+import { RequestError } from '../requestError.ts';
+import { type PoolPeriod, poolPeriod } from './poolPeriod.ts';
+import { poolVerdict } from './poolVerdict.ts';
+import type { Reader } from './reader.ts';
+import { readPoolClock, readPoolNodes, readPoolRelists } from './statements.ts';
+
+const HOUR_MS = 3_600_000;
+const WEEK_MS = 7 * 24 * HOUR_MS;
+const MAX_DAYS = 400;
+const MAX_NODES = 2_000;
+const MAX_LINES = 100;
+/** Beside one node. */
+const MAX_NEIGHBOURS = 200;
+const KEPT_FOR = millis(60_000);
+const MAX_KEPT = 16;
+const PERIOD = ['from', 'to', 'last'];
+const NO_NODE = 'The fleet has no such node now: the pool is empty, or its nodes are gone.';
+
+type NodeRow = RowOf<typeof readPoolNodes>;
+
+export function poolAnswers(reader: Reader): (query: URLSearchParams) => Promise<PoolAnswer> {
+  const answers = remembered<PoolAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
+  return async (query) => {
+    const names = ['by', 'cluster', 'pool', 'runtime', 'runtimeVersion', 'kubelet', ...PERIOD];
+    const parameters = parametersOf(query, names);
+    const key = keyIn(parameters);
+    const now = new Date();
+    const { from, to } = periodIn(parameters, WEEK_MS, MAX_DAYS, now);
+    const minutes = [from, to].map((at) => Math.floor(at.getTime() / 60_000));
+    return answers.ask(JSON.stringify([key, minutes]), () => poolAnswer(reader, key, parameters));
+  };
+}
+
+function keyIn(parameters: Parameters): PoolKey {
+  const name = (each: string) => nameIn(parameters, each) ?? null;
+  const by = wordIn(parameters, 'by', ['cluster', 'pool', 'version']);
+  return {
+    ...{ by, cluster: by === 'cluster' ? requiredName(parameters, 'cluster') : name('cluster') },
+    ...{ pool: name('pool'), runtimeName: name('runtime') },
+    ...{ runtimeVersion: name('runtimeVersion'), kubeletVersion: name('kubelet') },
+  };
+}
+
+function poolAnswer({ clusters, read }: Reader, key: PoolKey, parameters: Parameters): Promise<PoolAnswer> {
+  return read(async (runner) => {
+    const { now, period } = await periodOf(runner, parameters, WEEK_MS);
+    const rows = await nodesOf(runner, clusters, key, period, MAX_NODES);
+    const leftOut = (rows[0]?.of ?? 0) - rows.length;
+    const listed = rows.flatMap(({ nodeId, maxMs }, place) =>
+      maxMs === null ? [] : [{ nodeId, maxMs, place }],
+    );
+    const drawn = listed.toSorted((a, b) => b.maxMs - a.maxMs).slice(0, MAX_LINES);
+    const slices = await slicesOf(runner, drawn, period, { seconds: period.sliceSeconds, withP99: false });
+    const possible = sum(rows, ({ possibleMs }) => possibleMs);
+    return {
+      ...timesOf(now, period),
+      ...poolVerdict(rows, leftOut),
+      watched: possible === 0 ? null : sum(rows, ({ coveredMs }) => coveredMs) / possible,
+      nodes: rows.map(shownOf),
+      leftOut: leftOut > 0 ? leftOut : null,
+      ...{ sliceSeconds: period.sliceSeconds, slices: period.slices },
+      lines: drawn
+        .toSorted((a, b) => a.place - b.place)
+        .map(({ nodeId, place }) => ({
+          node: place,
+          longestMs: Array.from(
+            { length: period.slices },
+            (_, n) => slices.get(nodeId)?.get(n)?.maxMs ?? null,
+          ),
+        })),
+      linesLeftOut: listed.length - drawn.length,
+      empty: rows.length === 0 ? NO_NODE : null,
+    };
+  });
+}
+
+export async function neighboursAnswer(
+  { clusters, read }: Reader,
+  query: URLSearchParams,
+): Promise<NeighboursAnswer> {
+  const parameters = parametersOf(query, ['cluster', 'node', ...PERIOD]);
+  const [cluster, node] = [requiredName(parameters, 'cluster'), requiredName(parameters, 'node')];
+  periodIn(parameters, HOUR_MS, MAX_DAYS, new Date());
+  return read(async (runner) => {
+    const [found] = await runner.query((db) =>
+      db
+        .select({ pool: nodeDetail.pool })
+        .from(nodeDetail)
+        .where(
+          and(
+            eq(nodeDetail.cluster, cluster),
+            eq(nodeDetail.node, node),
+            oneOf(nodeDetail.cluster, clusters),
+          ),
+        ),
+    );
+    if (found === undefined) {
+      const { message } = notFound('node', node, []);
+      throw new RequestError('NOT_FOUND', message, 'Search for it, or choose it in the fleet.');
+    }
+    const versions = { runtimeName: null, runtimeVersion: null, kubeletVersion: null };
+    const pool: PoolKey = { by: 'pool', cluster, pool: found.pool, ...versions };
+    const { now, period } = await periodOf(runner, parameters, HOUR_MS);
+    const all = await nodesOf(runner, clusters, pool, period, MAX_NODES);
+    // The node itself, and those nearest to it by name.
+    const own = all.findIndex((each) => each.node === node);
+    const first = Math.max(0, Math.min(own - MAX_NEIGHBOURS / 2, all.length - MAX_NEIGHBOURS - 1));
+    const rows = all.slice(first, first + MAX_NEIGHBOURS + 1);
+    const whole = (period.to.getTime() - period.from.getTime()) / 1000;
+    const slices = await slicesOf(runner, rows, period, { seconds: whole, withP99: true });
+    const leftOut = (all[0]?.of ?? 0) - rows.length;
+    return {
+      ...timesOf(now, period),
+      pool,
+      nodes: rows.map(
+        (row): Neighbour => ({ ...shownOf(row), p99Ms: slices.get(row.nodeId)?.get(0)?.p99Ms ?? null }),
+      ),
+      leftOut: leftOut > 0 ? leftOut : null,
+      empty:
+        own === -1
+          ? 'This Node is gone: it is in no pool now.'
+          : rows.length === 1
+            ? 'This node is the only one of its pool.'
+            : null,
+    };
+  });
+}
+
+/** By the clock of the database. */
+async function periodOf(runner: SqlRunner, parameters: Parameters, defaultMs: number) {
+  const { from } = periodIn(parameters, defaultMs, MAX_DAYS, new Date());
+  const { rows } = await runner.run(readPoolClock, [from]);
+  const [clock] = rows;
+  invariant(clock !== undefined, 'a SELECT without FROM has a row');
+  const now = new Date(clock.now);
+  return { now, period: poolPeriod(periodIn(parameters, defaultMs, MAX_DAYS, now), now, clock.hasMinutes) };
+}
+
+/** The end of a period that lasts is the present. */
+const timesOf = (now: Date, { from, to }: PoolPeriod) => ({
+  ...{ now: now.toISOString(), from: from.toISOString() },
+  to: (to < now ? to : now).toISOString(),
+});
+
+async function nodesOf(
+  runner: SqlRunner,
+  clusters: readonly string[] | null,
+  key: PoolKey,
+  { from, to }: PoolPeriod,
+  max: number,
+): Promise<readonly NodeRow[]> {
+  const { by, cluster, pool, runtimeName, runtimeVersion, kubeletVersion } = key;
+  const values = [clusters, by, cluster, pool, runtimeName, runtimeVersion, kubeletVersion, from, to, max];
+  return (await runner.run(readPoolNodes, values)).rows;
+}
+
+type Slice = RowOf<typeof readPoolRelists>;
+
+/** By node, the slices that have a relist. */
+async function slicesOf(
+  runner: SqlRunner,
+  nodes: readonly { readonly nodeId: number }[],
+  { from, to, isByHour }: PoolPeriod,
+  { seconds, withP99 }: { readonly seconds: number; readonly withP99: boolean },
+): Promise<ReadonlyMap<number, ReadonlyMap<number, Slice>>> {
+  const ids = nodes.map(({ nodeId }) => nodeId);
+  const { rows } = await runner.run(readPoolRelists, [ids, from, to, seconds, isByHour, withP99]);
+  const lines = new Map<number, Map<number, Slice>>();
+  for (const row of rows) {
+    const line = lines.get(row.nodeId) ?? new Map<number, Slice>();
+    lines.set(row.nodeId, line.set(row.slice, row));
+  }
+  return lines;
+}
+
+const shownOf = ({ nodeId, of, coveredMs, possibleMs, highPerMillion, ...shown }: NodeRow): PoolNode => shown;
+
+const sum = <T>(rows: readonly T[], figure: (row: T) => number): number =>
+  rows.reduce((total, row) => total + figure(row), 0);
