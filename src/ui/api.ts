@@ -463,6 +463,8 @@ export interface PoolAnswer extends OfPool {
   /** How long each of the `slices` from `from` on is; those that are still to come are left out. */
   readonly sliceSeconds: number;
   readonly slices: number;
+  /** The median of the longest relists of all nodes; null where fewer than three relisted. */
+  readonly medianMs: readonly (number | null)[];
   /** Of nodes with relists in the period: those with the longest ones, by the place of their nodes. */
   readonly lines: readonly RelistLine[];
   /** How many nodes with relists have no line. */

@@ -24,7 +24,7 @@ import { readPoolClock, readPoolNodes, readPoolRelists } from './statements.ts';
 const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
 const MAX_DAYS = 400;
-const MAX_NODES = 2_000;
+const MAX_NODES = 1_000;
 const MAX_LINES = 100;
 /** Beside one node. */
 const MAX_NEIGHBOURS = 200;
@@ -67,7 +67,12 @@ function poolAnswer({ clusters, read }: Reader, key: PoolKey, parameters: Parame
       maxMs === null ? [] : [{ nodeId, maxMs, place }],
     );
     const drawn = listed.toSorted((a, b) => b.maxMs - a.maxMs).slice(0, MAX_LINES);
-    const slices = await slicesOf(runner, drawn, period, { seconds: period.sliceSeconds, withP99: false });
+    const slices = await slicesOf(runner, { all: rows, shown: drawn }, period, {
+      seconds: period.sliceSeconds,
+      withP99: false,
+    });
+    const longestOf = (nodeId: number | null) =>
+      Array.from({ length: period.slices }, (_, n) => slices.get(nodeId)?.get(n)?.maxMs ?? null);
     const possible = sum(rows, ({ possibleMs }) => possibleMs);
     return {
       ...timesOf(now, period),
@@ -76,15 +81,10 @@ function poolAnswer({ clusters, read }: Reader, key: PoolKey, parameters: Parame
       nodes: rows.map(shownOf),
       leftOut: leftOut > 0 ? leftOut : null,
       ...{ sliceSeconds: period.sliceSeconds, slices: period.slices },
+      medianMs: longestOf(null),
       lines: drawn
         .toSorted((a, b) => a.place - b.place)
-        .map(({ nodeId, place }) => ({
-          node: place,
-          longestMs: Array.from(
-            { length: period.slices },
-            (_, n) => slices.get(nodeId)?.get(n)?.maxMs ?? null,
-          ),
-        })),
+        .map(({ nodeId, place }) => ({ node: place, longestMs: longestOf(nodeId) })),
       linesLeftOut: listed.length - drawn.length,
       empty: rows.length === 0 ? NO_NODE : null,
     };
@@ -124,7 +124,10 @@ export async function neighboursAnswer(
     const first = Math.max(0, Math.min(own - MAX_NEIGHBOURS / 2, all.length - MAX_NEIGHBOURS - 1));
     const rows = all.slice(first, first + MAX_NEIGHBOURS + 1);
     const whole = (period.to.getTime() - period.from.getTime()) / 1000;
-    const slices = await slicesOf(runner, rows, period, { seconds: whole, withP99: true });
+    const slices = await slicesOf(runner, { all: rows, shown: rows }, period, {
+      seconds: whole,
+      withP99: true,
+    });
     const leftOut = (all[0]?.of ?? 0) - rows.length;
     return {
       ...timesOf(now, period),
@@ -173,21 +176,25 @@ async function nodesOf(
 
 type Slice = RowOf<typeof readPoolRelists>;
 
-/** By node, the slices that have a relist. */
+/** By node, the slices that have a relist; those of null are the medians of all nodes. Of `shown` only: all of them need not be drawn. */
 async function slicesOf(
   runner: SqlRunner,
-  nodes: readonly { readonly nodeId: number }[],
+  { all, shown }: { readonly all: readonly OfNode[]; readonly shown: readonly OfNode[] },
   { from, to, isByHour }: PoolPeriod,
   { seconds, withP99 }: { readonly seconds: number; readonly withP99: boolean },
-): Promise<ReadonlyMap<number, ReadonlyMap<number, Slice>>> {
-  const ids = nodes.map(({ nodeId }) => nodeId);
-  const { rows } = await runner.run(readPoolRelists, [ids, from, to, seconds, isByHour, withP99]);
-  const lines = new Map<number, Map<number, Slice>>();
+): Promise<ReadonlyMap<number | null, ReadonlyMap<number, Slice>>> {
+  const [ids, shownIds] = [all, shown].map((nodes) => nodes.map(({ nodeId }) => nodeId));
+  const { rows } = await runner.run(readPoolRelists, [ids, from, to, seconds, isByHour, withP99, shownIds]);
+  const lines = new Map<number | null, Map<number, Slice>>();
   for (const row of rows) {
     const line = lines.get(row.nodeId) ?? new Map<number, Slice>();
     lines.set(row.nodeId, line.set(row.slice, row));
   }
   return lines;
+}
+
+interface OfNode {
+  readonly nodeId: number;
 }
 
 const shownOf = ({ nodeId, of, coveredMs, possibleMs, highPerMillion, ...shown }: NodeRow): PoolNode => shown;

@@ -17,7 +17,7 @@ export function poolVerdict(nodes: readonly Judged[], leftOut: number): PoolVerd
   const of = (verdict: Readiness) => nodes.filter((node) => node.verdict === verdict);
   const unsafe = of('unsafe');
   if (unsafe.length > 0) {
-    const sentence = `Not safe for Evented PLEG: ${unsafe.length} of ${counted(all)} ${unsafe.length === 1 ? 'is' : 'are'} unsafe, ${mostly(unsafe)}.`;
+    const sentence = `Not safe for Evented PLEG: ${unsafe.length} of ${leftOut === 0 ? counted(all) : `the ${counted(nodes.length)} that were looked at`} ${unsafe.length === 1 ? 'is' : 'are'} unsafe, ${mostly(unsafe)}.`;
     return { verdict: 'unsafe', sentence };
   }
   const unknown = of('unknown');

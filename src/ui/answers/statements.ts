@@ -97,5 +97,5 @@ export const readPoolNodes = statement(
 
 export const readPoolRelists = statement(
   readPoolRelistsSql,
-  rowOf({ nodeId: int4, slice: int4, p99Ms: nullable(float8), maxMs: float8 }),
+  rowOf({ nodeId: nullable(int4), slice: int4, p99Ms: nullable(float8), maxMs: float8 }),
 );

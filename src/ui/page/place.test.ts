@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { FLEET, fragmentOf, type Place, placeOf, VERSIONS } from './place.ts';
 
+const NO_KEY = { cluster: null, pool: null, runtimeName: null, runtimeVersion: null, kubeletVersion: null };
 const from = Date.parse('2026-11-22T03:12:00.250Z');
 
 test('every place leads to a fragment that leads back to it', () => {
@@ -10,6 +11,13 @@ test('every place leads to a fragment that leads back to it', () => {
     { view: 'node', cluster: 'a/b', node: '<b>?#', period: { from, to: from + 1 }, only: 'shop/' },
     { view: 'node', cluster: 'east', node: 'n', period: { last: 60 }, only: '' },
     { view: 'finding', id: '746b41d7', cluster: 'ea?st', node: 'no/de' },
+    { view: 'node', cluster: 'east', node: 'n', period: { last: 60 }, only: '', beside: true },
+    {
+      view: 'pool',
+      key: { ...NO_KEY, by: 'pool', cluster: 'ea?st', pool: 'a&b/c' },
+      period: { last: 604_800 },
+    },
+    { view: 'pool', key: { ...NO_KEY, by: 'version', runtimeName: 'x' }, period: { from, to: from + 1 } },
     { ...VERSIONS, days: 30 },
   ];
   for (const place of places) expect(placeOf(fragmentOf(place))).toEqual(place);

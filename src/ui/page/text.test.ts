@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ago, msOf, share, visible } from './text.ts';
+import { ago, linesOf, msOf, share, visible } from './text.ts';
 
 test('a time keeps its microseconds', () => {
   expect(msOf('2026-11-22T00:00:00.123456Z') - Date.parse('2026-11-22T00:00:00Z')).toBeCloseTo(123.456, 3);
@@ -17,4 +17,10 @@ test('what is invisible or turns the text around it is shown as an escape', () =
 
 test('what a clock that is ahead dates into the future is now', () => {
   expect([ago(-5000), ago(999), ago(61_000)]).toEqual(['now', 'now', '1 min 1 s ago']);
+});
+
+test('a text in lines is broken between words, and cut after the last line', () => {
+  expect(linesOf('one two three four five', 9, 3)).toEqual(['one two', 'three', 'four five']);
+  expect(linesOf('one two three four five', 9, 2)).toEqual(['one two', 'three fo…']);
+  expect(linesOf('x'.repeat(30), 9, 2)).toEqual(['xxxxxxxx…']);
 });

@@ -7,12 +7,13 @@ import { fittedScale, type LogScale } from '../drawing/logScale.ts';
 import type { TimeScale } from '../drawing/timeScale.ts';
 import { msOf } from '../text.ts';
 
-type Answer = Pick<PoolAnswer, 'from' | 'nodes' | 'lines' | 'linesLeftOut' | 'sliceSeconds' | 'slices'>;
+type Answer = Pick<
+  PoolAnswer,
+  'from' | 'nodes' | 'lines' | 'linesLeftOut' | 'medianMs' | 'sliceSeconds' | 'slices'
+>;
 
-/** Times as long as this multiple of the median of the pool stand out. */
+/** Relists as long as this multiple of the median of the pool stand out. */
 const STANDS_OUT = 2;
-/** Fewer have no median that says what is usual. */
-const MIN_NODES = 3;
 
 export interface Outlier {
   readonly line: number;
@@ -23,32 +24,21 @@ export interface Outlier {
   readonly medianMs: number;
 }
 
-/** The node whose relists took longest by far, compared with the median of those that are drawn, slice by slice; undefined if none stands out. */
-export function outlierOf({ lines, nodes, slices }: Answer): Outlier | undefined {
-  const medians = Array.from({ length: slices }, (_, n) => {
-    const known = lines.flatMap(({ longestMs }) => longestMs[n] ?? []);
-    return known.length < MIN_NODES ? undefined : median(known);
-  });
+/** The node whose relists took longest by far, compared with the median of the pool, slice by slice; undefined if none stands out. */
+export function outlierOf({ lines, nodes, medianMs }: Answer): Outlier | undefined {
   let worst: (Outlier & { readonly excess: number }) | undefined;
   for (const [line, { node, longestMs }] of lines.entries()) {
     let excess = 0;
     let most = { slice: 0, longestMs: 0, medianMs: 0 };
     for (const [slice, value] of longestMs.entries()) {
-      const usual = medians[slice];
-      if (value === null || usual === undefined || value <= usual * STANDS_OUT) continue;
+      const usual = medianMs[slice] ?? null;
+      if (value === null || usual === null || value <= usual * STANDS_OUT) continue;
       excess += Math.log2(value / usual);
       if (value > most.longestMs) most = { slice, longestMs: value, medianMs: usual };
     }
     if (excess > (worst?.excess ?? 0)) worst = { line, name: nodes[node]?.node ?? '', excess, ...most };
   }
   return worst;
-}
-
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const [low = 0, high = 0] = [sorted[(sorted.length - 1) >> 1], sorted[middle]];
-  return (low + high) / 2;
 }
 
 /** It fits what is there; undefined if nothing is. */

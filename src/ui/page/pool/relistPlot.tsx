@@ -18,7 +18,7 @@ interface Props {
 /** All of it, as a group of an SVG of this size. */
 export function RelistLines({ answer, width, height, letter }: Props) {
   const { from, to, lines, nodes, slices, sliceSeconds } = answer;
-  const left = letter * 6.6;
+  const left = letter * 7.2;
   const top = letter * 1.8;
   const time = new TimeScale({ from: msOf(from), to: msOf(to) }, left, width - 4);
   const axis = letter * 1.8;
@@ -62,6 +62,9 @@ export function RelistLines({ answer, width, height, letter }: Props) {
           <title>{visible(nodes[node]?.node ?? '')}</title>
         </path>
       ))}
+      <path class="relists-median" d={drawnLine(answer.medianMs, answer, time, y).path}>
+        <title>the median of the pool</title>
+      </path>
       <path
         class="hole-ends"
         d={drawn.map(({ ends }) => ends.map(({ x, y: at }) => `M${x} ${at - 5}v10`).join('')).join('')}
@@ -130,7 +133,7 @@ export function relistsInWords(answer: PoolAnswer): string {
   const outlier = outlierOf(answer);
   const holes = counts.filter((n) => n > none).length;
   return [
-    `The longest relist of each ${duration(sliceSeconds * 1000)}, of ${counted(lines.length, 'node')}.`,
+    `The longest relist of each ${duration(sliceSeconds * 1000)}, of ${counted(lines.length, 'node')}; dashed: the median of the pool.`,
     ...(linesLeftOut === 0
       ? []
       : [`${counted(linesLeftOut, 'other node')} had shorter relists and no line.`]),

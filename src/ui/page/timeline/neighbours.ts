@@ -7,7 +7,6 @@
 import { duration } from '../../../analysis/words.ts';
 import type { Neighbour } from '../../api.ts';
 import { countsOf } from '../pool/poolWords.ts';
-import { median } from '../pool/relistLines.ts';
 import { count, share, visible } from '../text.ts';
 
 export interface Comparison {
@@ -108,6 +107,13 @@ function compareNumbers(
     ...{ name, own: own === null ? UNKNOWN : text(own), others: texts.join(', ') },
     is: known.length === 0 ? 'unknown' : own === null || differs(own, usual) ? 'different' : 'equal',
   };
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const [low = 0, high = 0] = [sorted[(sorted.length - 1) >> 1], sorted[middle]];
+  return (low + high) / 2;
 }
 
 const unknownOf = (n: number): string[] => (n === 0 ? [] : [`${UNKNOWN}: ${count(n)}`]);
