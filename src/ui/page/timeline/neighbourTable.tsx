@@ -51,23 +51,23 @@ function Beside({ answer, place }: { readonly answer: NeighboursAnswer; readonly
       {different.length === 0 ? (
         <p>Nothing that is known differs from what is usual there.</p>
       ) : (
-        <Rows rows={different} />
+        <Rows rows={different} label="What differs" />
       )}
       {different.length < all.length && (
         <details>
           <summary>
             {count(equal)} equal{unknown > 0 && `, ${count(unknown)} that nobody observed of the others`}
           </summary>
-          <Rows rows={all.slice(different.length)} />
+          <Rows rows={all.slice(different.length)} label="What does not differ" />
         </details>
       )}
     </>
   );
 }
 
-function Rows({ rows }: { readonly rows: readonly Comparison[] }) {
+function Rows({ rows, label }: { readonly rows: readonly Comparison[]; readonly label: string }) {
   return (
-    <section class="scroll" aria-label="Figures" tabIndex={0}>
+    <section class="scroll" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>
