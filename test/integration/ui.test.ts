@@ -18,6 +18,8 @@ import type {
   ErrorAnswer,
   FindingAnswer,
   FleetAnswer,
+  NeighboursAnswer,
+  PoolAnswer,
   SearchAnswer,
   TimelineAnswer,
   VersionsAnswer,
@@ -36,7 +38,7 @@ const run = promisify(execFile);
 const ID = hexId(1);
 /** More nodes than the page ever waits for. */
 const NODES = 5_000;
-const ANSWERS = ['fleet', 'timeline', 'finding', 'versions', 'search'];
+const ANSWERS = ['fleet', 'timeline', 'finding', 'versions', 'search', 'pool', 'neighbours', 'record'];
 
 let server: TestServer;
 let databaseUrl: string;
@@ -267,6 +269,42 @@ needs(
     });
   });
 
+  test('of a pool with very many nodes some are looked at, it says of how many nobody knows, and is called safe by nobody', async () => {
+    const pool = await answer<PoolAnswer>('pool?by=pool&cluster=test');
+    expect([pool.nodes.length, pool.leftOut, pool.verdict]).toEqual([1000, NODES - 1000, 'unknown']);
+    expect(pool.sentence).toContain(`too little is known of ${NODES} of ${NODES} nodes`);
+    expect([pool.watched, pool.lines, pool.linesLeftOut]).toEqual([0, [], 0]);
+  });
+
+  test('a pool is judged by what was found, and its node is compared in the period that is asked for', async () => {
+    const pool = await answer<PoolAnswer>('pool?by=pool&cluster=test&pool=gpu');
+    expect(pool).toMatchObject({
+      ...{
+        verdict: 'unsafe',
+        sentence: expect.stringMatching(
+          /^Not safe for Evented PLEG: 1 of 1 node is unsafe, because its kubelet fell back once\.$/,
+        ),
+      },
+      nodes: [
+        { node: 'node-a', missed: 2, decided: 10, fallbacks: 1, mode: 'Fallback', kubeletVersion: 'v1.36.2' },
+      ],
+    });
+    const [run] = await query<{ started_at: Date; ended_at: Date }>(
+      databaseUrl,
+      `SELECT min(minute) - interval '1 minute' AS started_at, max(minute) AS ended_at FROM plegwatch.relist_minutes WHERE node = 'node-a'`,
+    );
+    const of = `neighbours?cluster=test&node=node-a&to=${run?.ended_at.toISOString()}`;
+    const before = await answer<NeighboursAnswer>(`${of}&from=${run?.started_at.toISOString()}`);
+    expect([before.pool.pool, before.empty]).toEqual(['gpu', 'This node is the only one of its pool.']);
+    expect(before.nodes).toMatchObject([{ node: 'node-a', maxMs: 7 }]);
+    const never = await answer<NeighboursAnswer>(
+      'neighbours?cluster=test&node=node-a&from=2026-01-01T00:00:00Z&to=2026-01-01T01:00:00Z',
+    );
+    expect(never.nodes).toMatchObject([
+      { missed: null, watched: null, maxMs: null, p99Ms: null, mode: 'Unknown', kubeletVersion: null },
+    ]);
+  });
+
   test('a search finds nodes, pods, containers and findings by a name, its beginning, or an id', async () => {
     const [{ pod_namespace: namespace, pod_name: pod }] = (await query<Record<string, string>>(
       databaseUrl,
@@ -297,6 +335,15 @@ needs(
     );
     expect(await codeOf('timeline?cluster=other&node=secret-1')).toEqual([404, 'NOT_FOUND']);
     expect(await codeOf(`finding?id=${missed}&cluster=other`)).toEqual([404, 'NOT_FOUND']);
+    for (const path of ['neighbours?cluster=other&node=secret-1', 'record?cluster=other&node=secret-1'])
+      expect(await codeOf(path)).toEqual([404, 'NOT_FOUND']);
+    for (const pool of ['by=cluster&cluster=other', 'by=pool&cluster=other'])
+      expect(await answer<PoolAnswer>(`pool?${pool}`)).toMatchObject({
+        nodes: [],
+        empty: expect.stringMatching(/./),
+      });
+    const everywhere = await answer<PoolAnswer>('pool?by=pool');
+    expect(everywhere.nodes.every(({ cluster }) => cluster === 'test')).toBe(true);
     expect((await answer<SearchAnswer>('search?q=secret')).hits).toEqual([]);
     expect(
       (await answer<VersionsAnswer>('versions')).readiness.every(({ cluster }) => cluster === 'test'),
@@ -312,6 +359,11 @@ needs(
     'finding?id=1',
     'versions?from=-1',
     'search?q=a',
+    'pool',
+    'pool?by=cluster',
+    'pool?by=zone&cluster=test',
+    'neighbours?cluster=test',
+    'record?cluster=test&node=node-a&id=1',
   ])('%s is refused with what is wrong', async (path) => {
     expect(await codeOf(path)).toEqual([400, 'BAD_PARAMETER']);
   });

@@ -78,7 +78,7 @@ CROSS JOIN LATERAL (
 ) p
 CROSS JOIN LATERAL (
   SELECT least(y.covered_ms, y.possible_ms) AS covered_ms, y.possible_ms,
-         CASE WHEN m.first_seen IS NOT NULL THEN least(1, y.covered_ms / nullif(y.possible_ms, 0)) END AS share
+         CASE WHEN m.first_seen IS NOT NULL AND y.possible_ms > 0 THEN least(1, y.covered_ms / y.possible_ms) END AS share
   FROM (SELECT coalesce(c.covered_us, 0) / 1000 AS covered_ms, greatest(0, extract(epoch FROM p.to_at - p.from_at)::float8 * 1000) AS possible_ms) y
 ) s
 CROSS JOIN LATERAL (SELECT coalesce(store.fallback_consequence('Fallback', '', nullif(x.kubelet_version, '')) = 'wrong_until_restart', false) AS keeps_wrong) k
