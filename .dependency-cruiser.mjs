@@ -78,9 +78,9 @@ export default {
     ),
     allowOnly(
       'page-in-the-browser',
-      'The page runs in a browser: of the program it knows the answers of its server, words, and how CSV is quoted.',
+      'The page runs in a browser: of the program it knows the answers of its server, words, how times are written, and how CSV is quoted.',
       '^src/ui/page/',
-      '(ui/(page/|api\\.ts$)|analysis/words\\.ts$|platform/csv\\.ts$)',
+      '(ui/(page/|api\\.ts$)|analysis/words\\.ts$|platform/(csv|moment)\\.ts$)',
     ),
     allowOnly(
       'protocol-stands-alone',

@@ -2,6 +2,7 @@
  * Where the reader is: the view and what it shows, all of it in the fragment of the address. So every drawing has a link of its own, the
  * server never sees what somebody looks at, and the page works under any path of a proxy.
  */
+import { momentOf } from '../../platform/moment.ts';
 
 export const GROUPINGS = ['cluster', 'pool', 'version'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
@@ -116,14 +117,10 @@ export function fragmentOf(place: Place): string {
 }
 
 function periodOf(values: URLSearchParams): Period {
-  const [from, to] = ['from', 'to'].map((name) => timeOf(values.get(name) ?? ''));
+  const [from, to] = ['from', 'to'].map((name) => momentOf(values.get(name) ?? '', Date.now()));
   if (from !== undefined && to !== undefined && from < to) return { from, to };
   return { last: numberWithin(values.get('last'), 10, MAX_SECONDS) ?? DEFAULT_PERIOD.last };
 }
-
-/** A time that somebody typed without a zone is UTC, as all times of the page. */
-const timeOf = (text: string): number =>
-  Date.parse(/^[\d-]+[T ][\d:.]+$/.test(text) ? `${text.replace(' ', 'T')}Z` : text);
 
 function numberWithin(text: string | null, min: number, max: number): number | undefined {
   const number = Number(text ?? Number.NaN);
