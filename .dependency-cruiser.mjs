@@ -66,9 +66,9 @@ export default {
     ),
     allowOnly(
       'page-reads-the-store',
-      'The page shows what Postgres has, to those whom the API server lets.',
+      'The page shows what Postgres has, to those whom the API server lets. What is not observed it says as reports do.',
       '^src/ui/',
-      '(ui|analysis|kube|store|platform|protocol)/',
+      '(ui|analysis|kube|store|platform|protocol)/|controller/reports/unobserved\\.ts$',
     ),
     forbid(
       'programs-without-commands',

@@ -2,6 +2,7 @@
  * What `plegwatch ui` answers: the JSON between the server and the page. Types only, so that a browser can import it.
  *
  *   GET /api/fleet                                    FleetAnswer
+ *   GET /api/unobserved                               UnobservedAnswer
  *   GET /api/timeline?cluster=&node= [&from=&to= | &last=seconds]  TimelineAnswer
  *   GET /api/finding?id= [&cluster=&node=]            FindingAnswer
  *   GET /api/versions [?from=&to=]                    VersionsAnswer
@@ -117,6 +118,49 @@ export interface FleetNode {
   readonly runtimeVersion: string | null;
   readonly kubeletVersion: string | null;
   readonly agentVersion: string | null;
+  readonly lastSeen: Time | null;
+}
+
+// ---- what is not observed
+
+export interface UnobservedAnswer {
+  /** The clock of the database. */
+  readonly now: Time;
+  /** How many nodes there are, those included of which everything is observed. */
+  readonly nodes: number;
+  /** Of how many of them nothing is said here; null if none. */
+  readonly leftOut: number | null;
+  /** How many nodes there are of each, the most frequent first. */
+  readonly reasons: readonly UnobservedReason[];
+  /** How many rarer ones are left out. */
+  readonly reasonsLeftOut: number;
+  /** By cluster and node; a node may have several. */
+  readonly rows: readonly UnobservedNode[];
+  readonly empty: WhyEmpty;
+}
+
+/** Why something of a node is not observed now. */
+export interface WhyUnobserved {
+  /** Everything: nothing of the present is known. Else its events, its lists of containers, or the mode of its kubelet. */
+  readonly what: 'everything' | 'events' | 'lists' | 'mode';
+  /** The reason of a condition of its report: AgentReporting, StreamConnected, RelistHealthy or EventedPLEGInUse. */
+  readonly reason: string;
+  /** What kept the agent from the metrics of the kubelet, such as Forbidden; null for all else. */
+  readonly cause: string | null;
+}
+
+export interface UnobservedReason extends WhyUnobserved {
+  readonly nodes: number;
+}
+
+export interface UnobservedNode extends WhyUnobserved {
+  readonly cluster: string;
+  readonly node: string;
+  readonly pool: string | null;
+  /** Of the condition. */
+  readonly message: string;
+  /** Null if it never was observed, or nobody knows since when it is not. */
+  readonly since: Time | null;
   readonly lastSeen: Time | null;
 }
 

@@ -24,6 +24,7 @@ import { fleetAnswers } from './answers/fleet.ts';
 import { createReader, databaseRefusal } from './answers/reader.ts';
 import { searchAnswer } from './answers/search.ts';
 import { timelineAnswer } from './answers/timeline.ts';
+import { unobservedAnswers } from './answers/unobserved.ts';
 import { versionsAnswers } from './answers/versions.ts';
 import { UiMetrics } from './metrics.ts';
 import { readPage } from './page.ts';
@@ -82,6 +83,7 @@ function answersOf(
   const shared = reader(new AbortController().signal);
   return {
     '/api/fleet': fleetAnswers(shared),
+    '/api/unobserved': unobservedAnswers(shared),
     '/api/timeline': (query, signal) => timelineAnswer(reader(signal), query),
     '/api/finding': (query, signal) => findingAnswer(reader(signal), query),
     '/api/versions': versionsAnswers(shared),

@@ -2,17 +2,22 @@
  * The questions that people bring to the page, in a real browser, on the real server and a Postgres with a week of two clusters. What the page
  * shows is held against SQL and against what the terminal prints.
  */
+import { readFileSync } from 'node:fs';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { CLI } from '../support/build.ts';
+import { plegwatch } from '../support/commandLine.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { writeHistory } from '../support/storedHistory.ts';
 import { until } from '../support/waitFor.ts';
 
 const MINUTE = 60_000;
+/** A Node cannot have such a name, and a row in the database can. */
+const HOSTILE = '<img src=x onerror="document.title=1">\u202egnp';
 
 let server: TestServer;
 let databaseUrl: string;
@@ -33,6 +38,10 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     );
     if (found === undefined) throw new Error('the history has no fallback');
     fellBack = found.from_at;
+    await query(
+      databaseUrl,
+      `UPDATE store.node SET last_seen = now() + interval '1 day' WHERE last_seen IS NOT NULL`,
+    );
     const port = await freePort();
     origin = `http://127.0.0.1:${port}`;
     const settings = { databaseUrl, pageAddress: `127.0.0.1:${port}` };
@@ -139,6 +148,188 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     await page.goBack();
     await until(() => String(periodOf(page.url())) === String(whole));
     expect(await page.getByRole('button', { name: 'Back' }).count()).toBe(0);
+    await tab.close();
+  });
+
+  /** The rows of a table as it is saved: the fields of each. */
+  const savedRows = async (page: Page, name: string) => {
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: `${name} as CSV` }).click(),
+    ]);
+    const [head = '', ...lines] = readFileSync(await download.path(), 'utf8')
+      .trimEnd()
+      .split('\n');
+    return { fields: head.split(','), lines };
+  };
+
+  /** What is not observed of nodes that differ in why, each by what a controller or an agent stores. */
+  const stopObserving = async () => {
+    const state = (node: string, set: string) =>
+      query(
+        databaseUrl,
+        `UPDATE store.node_state s SET ${set} FROM store.node n WHERE n.node_id = s.node_id AND n.name = $1`,
+        [node],
+      );
+    await state('east-002', `mode = 'Unknown', mode_reason = 'NotObserved', kubelet_error = 'Forbidden'`);
+    await state(
+      'west-003',
+      `mode = 'Unknown', mode_reason = 'NotObserved', kubelet_error = 'Forbidden', stream_state = 'Starved'`,
+    );
+    await state('east-004', `stream_state = 'Interrupted'`);
+    await state(
+      'east-005',
+      `relist_healthy = false, relist_reason = 'the list failed: <img src=x onerror="document.title=1">'`,
+    );
+    await query(
+      databaseUrl,
+      `UPDATE store.node SET last_seen = now() - interval '1 hour' WHERE name IN ('east-006', 'west-006')`,
+    );
+    await query(
+      databaseUrl,
+      `DELETE FROM store.node_state s USING store.node n WHERE n.node_id = s.node_id AND n.name = 'west-001'`,
+    );
+    await query(databaseUrl, `UPDATE store.node SET name = $1 WHERE name = 'west-006'`, [HOSTILE]);
+    // Of the cluster east everything that agents sent is stored; of west nobody says so.
+    await query(
+      databaseUrl,
+      `INSERT INTO store.ingest SELECT cluster_id, now() - interval '1 hour', now() + interval '1 day' FROM store.cluster WHERE name = 'east'`,
+    );
+    await query(
+      databaseUrl,
+      `INSERT INTO store.relist_minute
+       SELECT (jsonb_populate_record(m, jsonb_build_object('minute', now() - interval '1 minute', 'ended_at', now(), 'seq', 999999999,
+         'day', (now() AT TIME ZONE 'UTC')::date, 'hang_from', now() - interval '4 minutes', 'hang_call', 'containers', 'hang_verdict', 'runtime',
+         'hang_waited_us', 1, 'hang_listed', 1, 'hang_asked', 1, 'hang_quick', 1, 'hang_unanswered', 0))).*
+       FROM store.relist_minute m JOIN store.node n USING (node_id) WHERE n.name = 'west-004' ORDER BY m.ended_at DESC LIMIT 1`,
+    );
+  };
+
+  interface ReportList {
+    readonly items: readonly {
+      readonly metadata: { readonly name: string };
+      readonly status: { readonly conditions: readonly { type: string; status: string; reason: string }[] };
+    }[];
+  }
+
+  /** What the terminal's reports say is not observed: `node what reason`. */
+  const unobservedByReports = async () => {
+    const { stdout } = await plegwatch(['report', '--database-url', databaseUrl, '-o', 'json']);
+    const { items } = JSON.parse(stdout) as ReportList;
+    return items.flatMap(({ metadata, status }) => {
+      const of = (type: string) => status.conditions.find((each) => each.type === type);
+      const [agent, stream] = [of('AgentReporting'), of('StreamConnected')];
+      const whole = agent?.status === 'True' ? (stream?.reason === 'NoEvidence' ? stream : undefined) : agent;
+      if (whole !== undefined) return [`${metadata.name} everything ${whole.reason}`];
+      return [
+        ['events', stream, stream?.status !== 'True'] as const,
+        ['lists', of('RelistHealthy'), of('RelistHealthy')?.status !== 'True'] as const,
+        ['mode', of('EventedPLEGInUse'), of('EventedPLEGInUse')?.status === 'Unknown'] as const,
+      ].flatMap(([what, condition, isUnobserved]) =>
+        isUnobserved ? [`${metadata.name} ${what} ${condition?.reason}`] : [],
+      );
+    });
+  };
+
+  test('the nodes that are not observed are counted by reason, as the reports of the terminal say, and each reason has exactly its nodes', async () => {
+    const calm = await open('#/fleet');
+    await calm.page.getByRole('link', { name: 'Not observed' }).click();
+    // East-idle never had an agent, and nobody says whether one of it waits.
+    await calm.page.getByRole('button', { name: 'everything: IngestBehind 1' }).waitFor();
+    await calm.close();
+    await stopObserving();
+    const expected = (await unobservedByReports()).sort();
+    const nodes = await query<{ node: string }>(
+      databaseUrl,
+      `SELECT node FROM plegwatch.nodes WHERE stream_state <> 'Active' OR relist_healthy IS NOT TRUE OR mode = 'Unknown'
+       UNION SELECT node FROM plegwatch.list_hangs WHERE to_at IS NULL`,
+    );
+    const tab = await open('#/unobserved');
+    const { page } = tab;
+    await page.getByText(`${nodes.length} of 13 nodes, in whole or in part`).waitFor();
+    const { fields, lines } = await savedRows(page, 'Nodes');
+    expect(fields).toEqual('node,not_observed,reason,since,message,pool,cluster,last_seen'.split(','));
+    const known = (text: string) =>
+      expected
+        .find((each) => each.startsWith(`${text} `))
+        ?.split(' ')
+        .slice(-2)
+        .join(' ');
+    for (const node of [
+      'east-002',
+      'east-004',
+      'east-005',
+      'east-006',
+      'east-idle',
+      'west-001',
+      'west-004',
+      HOSTILE,
+    ])
+      expect([node, known(node)]).toEqual([node, expect.any(String)]);
+    expect(new Set(expected.map((each) => each.split(' ').at(-1)))).toEqual(
+      new Set([
+        'NotObserved',
+        'Interrupted',
+        'ListsFailing',
+        'AgentSilent',
+        'NeverSeen',
+        'IngestBehind',
+        'NoEvidence',
+        'ListHangs',
+        'Starved',
+      ]),
+    );
+    // Neither the quotes of a hostile name nor a comma of a reason makes a field of its own here.
+    const saved = lines.map((line) => {
+      const [, name = '', what, reason] = /^("(?:[^"]|"")*"|[^,]*),(\w+),"?(\w+)/.exec(line) ?? [];
+      return `${name.replaceAll(/^"|"$/g, '').replaceAll('""', '"')} ${what} ${reason}`;
+    });
+    expect(saved.sort()).toEqual(expected);
+
+    await page.getByRole('button', { name: 'mode of the kubelet: NotObserved, Forbidden 2' }).click();
+    await page.getByRole('heading', { name: 'Nodes 2', exact: true }).waitFor();
+    const shown = () => page.locator('tbody th').allTextContents();
+    expect(await shown()).toEqual(['east-002', 'west-003']);
+    await page.getByText("The agent cannot read the kubelet's metrics: Forbidden.").first().waitFor();
+    await page.getByRole('button', { name: 'Node', exact: true }).press('Enter');
+    expect(await shown()).toEqual(['east-002', 'west-003']);
+    await page.getByRole('button', { name: 'Node ↑', exact: true }).press('Enter');
+    expect(await shown()).toEqual(['west-003', 'east-002']);
+    await page.getByRole('columnheader', { name: 'Node ↓' }).waitFor();
+    expect((await savedRows(page, 'Nodes')).lines.map((line) => line.slice(0, 8))).toEqual([
+      'west-003',
+      'east-002',
+    ]);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Nodes 2', exact: true }).waitFor();
+    expect(await tab.barriers()).toEqual([]);
+    await tab.close();
+  });
+
+  test('a hostile name among what is not observed is text, on a narrow page in the dark, and leads to where its evidence ends', async () => {
+    const tab = await open('#/unobserved', { width: 360, colorScheme: 'dark' });
+    const { page } = tab;
+    await page.getByText('the list failed: <img').waitFor();
+    expect(await page.locator('img').count()).toBe(0);
+    expect(await tab.barriers()).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    await page.getByRole('link', { name: /<img src=x/ }).click();
+    await page.getByRole('heading', { level: 1, name: /<img/ }).waitFor();
+    await page.getByText(/^Its agent has not reported for 1 h/).waitFor();
+    await tab.close();
+  });
+
+  test('that no node has the chosen reason is said, and what was left out', async () => {
+    const tab = await open('#/unobserved?why=events.Teleported');
+    const { page } = tab;
+    await page.getByText('No node has this reason now. Choose another one.').waitFor();
+    await page.route('**/api/unobserved', async (route) => {
+      const answer = await (await route.fetch()).json();
+      await route.fulfill({ json: { ...answer, leftOut: 3, reasonsLeftOut: 2 } });
+    });
+    await page.reload();
+    await page.getByText('Not looked at: 3 nodes more. They have no rows here.').waitFor();
+    await page.getByText('Rarer reasons, 2 of them, are in the table only.').waitFor();
     await tab.close();
   });
 });

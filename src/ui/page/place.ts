@@ -48,7 +48,13 @@ export interface VersionsPlace {
   readonly days: number;
 }
 
-export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace;
+export interface UnobservedPlace {
+  readonly view: 'unobserved';
+  /** Only nodes with this reason, such as `mode.NotObserved.Forbidden`; null for all. */
+  readonly why: string | null;
+}
+
+export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace | UnobservedPlace;
 
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
@@ -60,6 +66,7 @@ export interface ViewProps<P extends Place> {
 }
 
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
+export const UNOBSERVED: UnobservedPlace = { view: 'unobserved', why: null };
 export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
 export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
 const MAX_SECONDS = 400 * 86_400;
@@ -77,6 +84,7 @@ export function placeOf(fragment: string): Place {
   if (view === 'finding' && first) {
     return { view, id: first, cluster: values.get('cluster'), node: values.get('node') };
   }
+  if (view === 'unobserved') return { view, why: values.get('why') };
   if (view === 'versions') return { view, days: numberWithin(values.get('days'), 1, 400) ?? VERSIONS.days };
   return {
     view: 'fleet',
@@ -111,7 +119,8 @@ export function fragmentOf(place: Place): string {
     path = [place.view, place.id];
     put('cluster', place.cluster, null);
     put('node', place.node, null);
-  } else put('days', place.days, VERSIONS.days);
+  } else if (place.view === 'unobserved') put('why', place.why, null);
+  else put('days', place.days, VERSIONS.days);
   const query = values.toString();
   return `#/${path.map(encodeURIComponent).join('/')}${query === '' ? '' : `?${query}`}`;
 }
