@@ -4,6 +4,7 @@
  *   GET /api/fleet                                    FleetAnswer
  *   GET /api/unobserved                               UnobservedAnswer
  *   GET /api/timeline?cluster=&node= [&from=&to= | &last=seconds]  TimelineAnswer
+ *   GET /api/fallbacks [?from=&to=]                   FallbacksAnswer
  *   GET /api/finding?id= [&cluster=&node=]            FindingAnswer
  *   GET /api/versions [?from=&to=]                    VersionsAnswer
  *   GET /api/search?q=                                SearchAnswer
@@ -418,6 +419,50 @@ export interface EvidenceLine {
   readonly record: string | null;
 }
 
+// ---- fallbacks
+
+export interface FallbacksAnswer {
+  readonly now: Time;
+  readonly from: Time;
+  readonly to: Time;
+  /** That lasted at some time of the period. */
+  readonly rows: Rows<Fallback>;
+  readonly days: readonly DayOfFallbacks[];
+  readonly observed: readonly ObservedDay[];
+  readonly empty: WhyEmpty;
+}
+
+/** Of how many nodes an agent read the metrics of the kubelet on a day: of the others nobody knows whether they fell back. */
+export interface ObservedDay {
+  readonly day: string;
+  readonly nodes: number;
+}
+
+/** A period in which a kubelet had given up its event stream. */
+export interface Fallback {
+  readonly cluster: string;
+  readonly node: string;
+  /** A scrape last saw the mode before at this time. */
+  readonly notBefore: Time;
+  /** A scrape first saw the fallback at this time. */
+  readonly from: Time;
+  /** Null while it lasts. */
+  readonly to: Time | null;
+  /** How long it lasted, until now if it lasts. */
+  readonly hours: number | null;
+  readonly mode: string;
+  readonly reason: string | null;
+  /** The mode after it: Unknown where nobody observed the kubelet any more; null while it lasts. */
+  readonly nextMode: string | null;
+  /** The code with which the agent's own stream ended at the same time: the runtime closed the stream for everybody. */
+  readonly brokeWith: string | null;
+  /** Missed events and late statuses of the kubelet that were found on the node while it lasted. */
+  readonly findings: number;
+  readonly kubeletVersion: string | null;
+  readonly runtimeName: string | null;
+  readonly runtimeVersion: string | null;
+}
+
 // ---- versions
 
 export interface VersionsAnswer {
@@ -465,7 +510,7 @@ export interface PoolReadiness {
 
 export interface DayOfFallbacks {
   readonly cluster: string;
-  /** 2026-11-22, in UTC. */
+  /** On which they began: 2026-11-22, in UTC. */
   readonly day: string;
   readonly fallbacks: number;
   readonly nodes: number;

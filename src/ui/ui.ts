@@ -19,6 +19,7 @@ import { openStore, type Store } from '../store/store.ts';
 import { type Access, loopbackAccess } from './access/access.ts';
 import { proxyAccess, trustedProxyAccess } from './access/proxyAccess.ts';
 import { tokenAccess } from './access/tokenAccess.ts';
+import { fallbacksAnswers } from './answers/fallbacks.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { fleetAnswers } from './answers/fleet.ts';
 import { createReader, databaseRefusal } from './answers/reader.ts';
@@ -85,6 +86,7 @@ function answersOf(
     '/api/fleet': fleetAnswers(shared),
     '/api/unobserved': unobservedAnswers(shared),
     '/api/timeline': (query, signal) => timelineAnswer(reader(signal), query),
+    '/api/fallbacks': fallbacksAnswers(shared),
     '/api/finding': (query, signal) => findingAnswer(reader(signal), query),
     '/api/versions': versionsAnswers(shared),
     '/api/search': (query, signal) => searchAnswer(reader(signal), query),

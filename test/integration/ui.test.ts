@@ -37,7 +37,7 @@ const run = promisify(execFile);
 const ID = hexId(1);
 /** More nodes than the page ever waits for. */
 const NODES = 5_000;
-const ANSWERS = ['fleet', 'unobserved', 'timeline', 'finding', 'versions', 'search'];
+const ANSWERS = ['fleet', 'unobserved', 'timeline', 'fallbacks', 'finding', 'versions', 'search'];
 
 let server: TestServer;
 let databaseUrl: string;

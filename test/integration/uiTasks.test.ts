@@ -199,7 +199,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
       databaseUrl,
       `INSERT INTO store.relist_minute
        SELECT (jsonb_populate_record(m, jsonb_build_object('minute', now() - interval '1 minute', 'ended_at', now(), 'seq', 999999999,
-         'day', (now() AT TIME ZONE 'UTC')::date, 'hang_from', now() - interval '4 minutes', 'hang_call', 'containers', 'hang_verdict', 'runtime',
+         'day', (now() AT TIME ZONE 'UTC')::date, 'hang_from', now() - interval '4 minutes', 'hang_call', 'ListContainers', 'hang_verdict', 'runtime',
          'hang_waited_us', 1, 'hang_listed', 1, 'hang_asked', 1, 'hang_quick', 1, 'hang_unanswered', 0))).*
        FROM store.relist_minute m JOIN store.node n USING (node_id) WHERE n.name = 'west-004' ORDER BY m.ended_at DESC LIMIT 1`,
     );
@@ -330,6 +330,150 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     await page.reload();
     await page.getByText('Not looked at: 3 nodes more. They have no rows here.').waitFor();
     await page.getByText('Rarer reasons, 2 of them, are in the table only.').waitFor();
+    await tab.close();
+  });
+
+  /** A fallback of a node that was observed until then, with findings meanwhile; of a silent agent nobody knows how it goes on. */
+  const fallBack = (node: string, age: string) =>
+    query(
+      databaseUrl,
+      `INSERT INTO store.mode_change (at, not_before, day, node_id, context_id, seq, cluster_id, model, from_mode, to_mode, reason, proof)
+       SELECT now() - $2::interval, now() - $2::interval - interval '10 s', ((now() - $2::interval) AT TIME ZONE 'UTC')::date, node_id, context_id,
+              900000000, cluster_id, 'EventedCache', 'Evented', 'Fallback', 'StreamBroke', '{"v": 1}' FROM store.node WHERE name = $1`,
+      [node, age],
+    );
+
+  test('the fallbacks of the past have the names and times that the terminal and SQL have, and a day opens those that lasted on it', async () => {
+    await query(
+      databaseUrl,
+      `UPDATE store.node SET name = $1, last_seen = now() + interval '1 day' WHERE name IN ('west-006', $1)`,
+      [HOSTILE],
+    );
+    await query(databaseUrl, `UPDATE store.epoch SET kubelet_seen_to = now() + interval '1 day'`);
+    await fallBack(HOSTILE, '2 days');
+    const rows = await query<
+      Record<'node' | 'from_at' | 'to_at' | 'hours' | 'findings' | 'day', string | null>
+    >(
+      databaseUrl,
+      `SELECT f.node, f.from_at::text, f.to_at::text, round(f.hours::numeric, 1)::text AS hours, f.findings::text,
+              (f.from_at AT TIME ZONE 'UTC')::date::text AS day
+       FROM plegwatch.fallback_intervals f WHERE coalesce(f.to_at, now()) > now() - interval '30 days'`,
+    );
+    const found = (row: (typeof rows)[number]) =>
+      query<{ findings: string }>(
+        databaseUrl,
+        `SELECT count(*)::text AS findings FROM plegwatch.findings
+         WHERE node = $1 AND kind IN ('missed', 'kubelet_late') AND resolved_at IS NULL AND detected_at >= $2 AND detected_at < coalesce($3::timestamptz, 'infinity')`,
+        [row.node, row.from_at, row.to_at],
+      );
+    for (const row of rows) expect((await found(row))[0]?.findings).toBe(row.findings);
+    expect(rows.map(({ node }) => node).sort()).toEqual([HOSTILE, 'east-003', 'west-003'].sort());
+    // The truth of the history: 30 hours from 03:12 on, with missed events.
+    expect(rows.find(({ node }) => node === 'east-003')).toMatchObject({
+      hours: '30.0',
+      findings: expect.stringMatching(/^[1-9]/),
+    });
+    const { stdout } = await plegwatch([
+      'fallbacks',
+      '--database-url',
+      databaseUrl,
+      '--from',
+      '-30d',
+      '-o',
+      'json',
+    ]);
+    const printed = JSON.parse(stdout) as { node: string; findings: number; hours: number }[];
+    const alike = (node: string | null, findings: unknown, hours: unknown) =>
+      `${node} ${findings} ${Number(hours).toFixed(1)}`;
+    const expected = rows.map((row) => alike(row.node, row.findings, row.hours)).sort();
+    expect(printed.map((row) => alike(row.node, row.findings, row.hours)).sort()).toEqual(expected);
+
+    const tab = await open('#/fleet');
+    const { page } = tab;
+    await page.getByRole('link', { name: 'Fallbacks' }).click();
+    await page.getByRole('heading', { name: 'Fallbacks, the latest first 3' }).waitFor();
+    expect(await tab.barriers()).toEqual([]);
+    const visible = (text: string | null) => text?.replace('\u202e', '\\u{202e}') ?? null;
+    const cells = await page
+      .locator('tbody tr')
+      .evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+    const drawn = cells.map(([node = null, , , hours, findings]) => alike(node, findings, hours));
+    expect(drawn.sort()).toEqual(rows.map((row) => alike(visible(row.node), row.findings, row.hours)).sort());
+    const still = cells.find(([node]) => node?.startsWith('<img'));
+    expect(still?.slice(2, 3)).toEqual(['now']);
+    expect(cells.find(([node]) => node === 'east-003')?.slice(1, 3)).toEqual(
+      [fellBack, new Date(fellBack.getTime() + 30 * 60 * MINUTE)].map((at) =>
+        at.toISOString().slice(0, 19).replace('T', ' '),
+      ),
+    );
+    const { fields, lines } = await savedRows(page, 'Fallbacks, the latest first');
+    expect(fields.join()).toBe(
+      'node,from_at,to_at,hours,findings,kubelet_version,mode,reason,next_mode,cluster',
+    );
+    expect(lines).toHaveLength(3);
+
+    const [unobserved] = await query<{ days: number }>(
+      databaseUrl,
+      `SELECT count(*)::int4 AS days FROM generate_series(date_trunc('day', now() - interval '30 days', 'UTC'), now(), interval '24 hours') AS d (day)
+       WHERE NOT EXISTS (SELECT FROM store.epoch WHERE kubelet_seen_from < d.day + interval '24 hours' AND kubelet_seen_to >= d.day)`,
+    );
+    expect(unobserved?.days).toBeGreaterThan(20);
+    expect(await page.locator('.plot-frame .gap-plate').count()).toBe(unobserved?.days);
+
+    // On the day after the beginning it lasted, and did not begin.
+    const day = fellBack.toISOString().slice(0, 10);
+    const began = rows.filter((row) => row.day === day).length;
+    await page
+      .getByRole('combobox', { name: 'Day' })
+      .selectOption({ label: `${day}: ${began} fallbacks on ${began} nodes` });
+    await page
+      .getByRole('heading', { name: `Fallbacks that lasted on ${day} ${began}`, exact: true })
+      .waitFor();
+    expect(new URL(page.url()).hash).toBe(`#/fallbacks?day=${day}`);
+    const next = new Date(fellBack.getTime() + 24 * 60 * MINUTE).toISOString().slice(0, 10);
+    await page.goto(`${origin}/#/fallbacks?day=${next}`);
+    const lasted = rows.filter(
+      ({ from_at, to_at }) =>
+        Date.parse(from_at ?? '') < Date.parse(next) + 24 * 60 * MINUTE &&
+        (to_at === null || Date.parse(to_at) > Date.parse(next)),
+    ).length;
+    await page
+      .getByRole('heading', { name: `Fallbacks that lasted on ${next} ${lasted}`, exact: true })
+      .waitFor();
+    await page.getByRole('link', { name: 'east-003' }).click();
+    await page.getByRole('application', { name: /^Timeline of east-003 .* mode Fallback\./ }).waitFor();
+    await tab.close();
+  });
+
+  test('a day on which no kubelet fell back says so, and a click on the drawing opens another one, also on a narrow page in the dark', async () => {
+    const tab = await open('#/fallbacks?days=7&day=2020-02-29', { width: 360, colorScheme: 'dark' });
+    const { page } = tab;
+    await page.getByText('No kubelet was seen in fallback on this day.').waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    await page.locator('g.day rect').first().click();
+    await page.getByRole('heading', { name: /^Fallbacks that lasted on / }).waitFor();
+    expect(await page.locator('img').count()).toBe(0);
+    expect(await tab.barriers()).toEqual([]);
+    await tab.close();
+  });
+
+  test('more fallbacks than an answer has are said to be left out, those that last never first', async () => {
+    await query(
+      databaseUrl,
+      `INSERT INTO store.mode_change (at, not_before, day, node_id, context_id, seq, cluster_id, model, from_mode, to_mode, reason, proof)
+       SELECT t.at, t.at, (t.at AT TIME ZONE 'UTC')::date, node_id, context_id, 800000000 + i, cluster_id, 'EventedCache',
+              CASE WHEN i % 2 = 0 THEN 'Fallback' ELSE 'Evented' END, CASE WHEN i % 2 = 0 THEN 'Evented' ELSE 'Fallback' END, 'StreamBroke', '{"v": 1}'
+       FROM store.node, generate_series(1, 4100) AS i, LATERAL (SELECT now() - interval '20 hours' + i * interval '10 s' AS at) t
+       WHERE name = 'east-001'`,
+    );
+    const tab = await open('#/fallbacks?days=90');
+    const { page } = tab;
+    await page.getByRole('heading', { name: 'Fallbacks, the latest first 2,000' }).waitFor();
+    await page
+      .getByText(/^Those that ended before .* UTC are left out: choose a day, or a shorter period\.$/)
+      .waitFor();
+    const { lines } = await savedRows(page, 'Fallbacks, the latest first');
+    expect(lines.filter((line) => line.includes('<img'))).toHaveLength(1);
     await tab.close();
   });
 });

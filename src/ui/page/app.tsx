@@ -3,6 +3,7 @@
  */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { FallbacksView } from './fallbacks/fallbacksView.tsx';
 import { FindingView } from './finding/findingView.tsx';
 import { FleetView } from './fleet/fleetView.tsx';
 import { Client, type Problem } from './parts/client.ts';
@@ -10,6 +11,7 @@ import { AccessContext } from './parts/polling.ts';
 import { TokenForm } from './parts/tokenForm.tsx';
 import {
   DEFAULT_PERIOD,
+  FALLBACKS,
   FLEET,
   fragmentOf,
   type Go,
@@ -80,7 +82,7 @@ function placeOfAddress(): Place {
 }
 
 /** The others are below the fleet. */
-const TABS: readonly Place[] = [FLEET, UNOBSERVED, VERSIONS];
+const TABS: readonly Place[] = [FLEET, UNOBSERVED, FALLBACKS, VERSIONS];
 
 interface FrameProps {
   readonly place: Place;
@@ -148,6 +150,7 @@ function View({ place, go }: ViewProps<Place>) {
       {place.view === 'node' && <NodeView key={`${place.cluster}/${place.node}`} place={place} go={go} />}
       {place.view === 'finding' && <FindingView key={place.id} place={place} />}
       {place.view === 'unobserved' && <UnobservedView place={place} go={go} />}
+      {place.view === 'fallbacks' && <FallbacksView place={place} go={go} />}
       {place.view === 'versions' && <VersionsView place={place} go={go} />}
     </main>
   );
@@ -159,7 +162,7 @@ function subjectOf(place: Place): string {
   return place.view === 'finding' ? fragmentOf(place) : place.view;
 }
 
-const TITLES = { fleet: 'Fleet', unobserved: 'Not observed', versions: 'Versions' };
+const TITLES = { fleet: 'Fleet', unobserved: 'Not observed', fallbacks: 'Fallbacks', versions: 'Versions' };
 
 function titleOf(place: Place): string {
   if (place.view === 'node') return place.node;

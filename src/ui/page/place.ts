@@ -54,7 +54,15 @@ export interface UnobservedPlace {
   readonly why: string | null;
 }
 
-export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace | UnobservedPlace;
+export interface FallbacksPlace {
+  readonly view: 'fallbacks';
+  /** The last ones. */
+  readonly days: number;
+  /** Only what lasted on this one, such as 2026-11-22; null for all. */
+  readonly day: string | null;
+}
+
+export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace | UnobservedPlace | FallbacksPlace;
 
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
@@ -67,6 +75,7 @@ export interface ViewProps<P extends Place> {
 
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
 export const UNOBSERVED: UnobservedPlace = { view: 'unobserved', why: null };
+export const FALLBACKS: FallbacksPlace = { view: 'fallbacks', days: 30, day: null };
 export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
 export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
 const MAX_SECONDS = 400 * 86_400;
@@ -85,7 +94,9 @@ export function placeOf(fragment: string): Place {
     return { view, id: first, cluster: values.get('cluster'), node: values.get('node') };
   }
   if (view === 'unobserved') return { view, why: values.get('why') };
-  if (view === 'versions') return { view, days: numberWithin(values.get('days'), 1, 400) ?? VERSIONS.days };
+  const days = numberWithin(values.get('days'), 1, 400);
+  if (view === 'versions') return { view, days: days ?? VERSIONS.days };
+  if (view === 'fallbacks') return { view, days: days ?? FALLBACKS.days, day: dayOf(values.get('day')) };
   return {
     view: 'fleet',
     group: oneOf(GROUPINGS, values.get('group')),
@@ -120,7 +131,10 @@ export function fragmentOf(place: Place): string {
     put('cluster', place.cluster, null);
     put('node', place.node, null);
   } else if (place.view === 'unobserved') put('why', place.why, null);
-  else put('days', place.days, VERSIONS.days);
+  else {
+    put('days', place.days, (place.view === 'versions' ? VERSIONS : FALLBACKS).days);
+    if (place.view === 'fallbacks') put('day', place.day, null);
+  }
   const query = values.toString();
   return `#/${path.map(encodeURIComponent).join('/')}${query === '' ? '' : `?${query}`}`;
 }
@@ -130,6 +144,9 @@ function periodOf(values: URLSearchParams): Period {
   if (from !== undefined && to !== undefined && from < to) return { from, to };
   return { last: numberWithin(values.get('last'), 10, MAX_SECONDS) ?? DEFAULT_PERIOD.last };
 }
+
+const dayOf = (text: string | null): string | null =>
+  /^\d{4}-\d\d-\d\d$/.test(text ?? '') && momentOf(text ?? '', 0) !== undefined ? text : null;
 
 function numberWithin(text: string | null, min: number, max: number): number | undefined {
   const number = Number(text ?? Number.NaN);
