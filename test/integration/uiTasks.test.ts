@@ -391,7 +391,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     const tab = await open('#/fleet');
     const { page } = tab;
     await page.getByRole('link', { name: 'Fallbacks' }).click();
-    await page.getByRole('heading', { name: 'Fallbacks, the latest first 3' }).waitFor();
+    await page.getByRole('heading', { name: 'Fallbacks, those that last first 3' }).waitFor();
     expect(await tab.barriers()).toEqual([]);
     const visible = (text: string | null) => text?.replace('\u202e', '\\u{202e}') ?? null;
     const cells = await page
@@ -399,14 +399,14 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
       .evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
     const drawn = cells.map(([node = null, , , hours, findings]) => alike(node, findings, hours));
     expect(drawn.sort()).toEqual(rows.map((row) => alike(visible(row.node), row.findings, row.hours)).sort());
-    const still = cells.find(([node]) => node?.startsWith('<img'));
-    expect(still?.slice(2, 3)).toEqual(['now']);
+    // The one that lasts is before those that ended.
+    expect([cells[0]?.[0]?.slice(0, 4), cells[0]?.[2]]).toEqual(['<img', 'now']);
     expect(cells.find(([node]) => node === 'east-003')?.slice(1, 3)).toEqual(
       [fellBack, new Date(fellBack.getTime() + 30 * 60 * MINUTE)].map((at) =>
         at.toISOString().slice(0, 19).replace('T', ' '),
       ),
     );
-    const { fields, lines } = await savedRows(page, 'Fallbacks, the latest first');
+    const { fields, lines } = await savedRows(page, 'Fallbacks, those that last first');
     expect(fields.join()).toBe(
       'node,from_at,to_at,hours,findings,kubelet_version,mode,reason,next_mode,cluster',
     );
@@ -449,6 +449,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     const tab = await open('#/fallbacks?days=7&day=2020-02-29', { width: 360, colorScheme: 'dark' });
     const { page } = tab;
     await page.getByText('No kubelet was seen in fallback on this day.').waitFor();
+    expect(await page.getByRole('combobox', { name: 'Day' }).inputValue()).toBe('2020-02-29');
     expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
     await page.locator('g.day rect').first().click();
     await page.getByRole('heading', { name: /^Fallbacks that lasted on / }).waitFor();
@@ -468,11 +469,11 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     );
     const tab = await open('#/fallbacks?days=90');
     const { page } = tab;
-    await page.getByRole('heading', { name: 'Fallbacks, the latest first 2,000' }).waitFor();
+    await page.getByRole('heading', { name: 'Fallbacks, those that last first 2,000' }).waitFor();
     await page
       .getByText(/^Those that ended before .* UTC are left out: choose a day, or a shorter period\.$/)
       .waitFor();
-    const { lines } = await savedRows(page, 'Fallbacks, the latest first');
+    const { lines } = await savedRows(page, 'Fallbacks, those that last first');
     expect(lines.filter((line) => line.includes('<img'))).toHaveLength(1);
     await tab.close();
   });

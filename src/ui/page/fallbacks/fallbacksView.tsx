@@ -65,7 +65,7 @@ export function FallbacksView({ place, go }: ViewProps<FallbacksPlace>) {
               from={msOf(answer.from)}
               to={msOf(answer.to)}
               width={width}
-              onDay={(day) => go({ ...place, day: moment(day).slice(0, 10) })}
+              onDay={(day) => go({ ...place, day: dayName(day) })}
             />
           )}
         />
@@ -84,8 +84,10 @@ function pathOf(from: number, to: number): string {
 /** The days on which fallbacks began, and the one that the address names. */
 function DayChoice({ answer, place, go }: ViewProps<FallbacksPlace> & { readonly answer: FallbacksAnswer }) {
   const days = columnsOf(answer.days, msOf(answer.from), msOf(answer.to))
-    .filter(({ day, fallbacks }) => fallbacks > 0 || moment(day).slice(0, 10) === place.day)
+    .filter(({ fallbacks }) => fallbacks > 0)
+    .map(({ day, fallbacks, nodes }) => ({ name: dayName(day), fallbacks, nodes }))
     .toReversed();
+  const isListed = place.day === null || days.some(({ name }) => name === place.day);
   return (
     <div class="search">
       <label for="day">Day</label>
@@ -95,18 +97,18 @@ function DayChoice({ answer, place, go }: ViewProps<FallbacksPlace> & { readonly
         onChange={(event) => go({ ...place, day: event.currentTarget.value || null })}
       >
         <option value="">all of them</option>
-        {days.map(({ day, fallbacks, nodes }) => {
-          const name = moment(day).slice(0, 10);
-          return (
-            <option key={day} value={name}>
-              {name}: {counted(fallbacks, 'fallback')} on {counted(nodes, 'node')}
-            </option>
-          );
-        })}
+        {!isListed && <option value={place.day ?? ''}>{place.day}</option>}
+        {days.map(({ name, fallbacks, nodes }) => (
+          <option key={name} value={name}>
+            {name}: {counted(fallbacks, 'fallback')} on {counted(nodes, 'node')}
+          </option>
+        ))}
       </select>
     </div>
   );
 }
+
+const dayName = (ms: number): string => moment(ms).slice(0, 10);
 
 function Fallbacks({ answer, day }: { readonly answer: FallbacksAnswer; readonly day: string | null }) {
   const { rows, cut } = answer.rows;
@@ -115,10 +117,10 @@ function Fallbacks({ answer, day }: { readonly answer: FallbacksAnswer; readonly
   return (
     <>
       <DataTable
-        title={day === null ? 'Fallbacks, the latest first' : `Fallbacks that lasted on ${day}`}
+        title={day === null ? 'Fallbacks, those that last first' : `Fallbacks that lasted on ${day}`}
         file={day === null ? 'fallbacks' : `fallbacks-${day}`}
         columns={COLUMNS}
-        rows={rows.toReversed()}
+        rows={[...rows.filter(isLasting), ...rows.filter((row) => !isLasting(row)).toReversed()]}
       />
       {cut !== null && (
         <p class="soft">
@@ -133,6 +135,8 @@ function Fallbacks({ answer, day }: { readonly answer: FallbacksAnswer; readonly
     </>
   );
 }
+
+const isLasting = ({ to }: Fallback): boolean => to === null;
 
 const written = (at: string): string => moment(msOf(at));
 
