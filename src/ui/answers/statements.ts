@@ -10,6 +10,7 @@ import readFallbacksSql from './sql/readFallbacks.sql';
 import readFleetSql from './sql/readFleet.sql';
 import readLagsSql from './sql/readLags.sql';
 import readMissRatesSql from './sql/readMissRates.sql';
+import readObservedDaysSql from './sql/readObservedDays.sql';
 import readPoolClockSql from './sql/readPoolClock.sql';
 import readPoolNodesSql from './sql/readPoolNodes.sql';
 import readPoolRelistsSql from './sql/readPoolRelists.sql';
@@ -99,3 +100,5 @@ export const readPoolRelists = statement(
   readPoolRelistsSql,
   rowOf({ nodeId: nullable(int4), slice: int4, p99Ms: nullable(float8), maxMs: float8 }),
 );
+
+export const readObservedDays = statement(readObservedDaysSql, rowOf({ day: date, nodes: int4 }));

@@ -3,6 +3,7 @@
  */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { FallbacksView } from './fallbacks/fallbacksView.tsx';
 import { FindingView } from './finding/findingView.tsx';
 import { FleetView } from './fleet/fleetView.tsx';
 import { Client, type Problem } from './parts/client.ts';
@@ -10,12 +11,14 @@ import { AccessContext } from './parts/polling.ts';
 import { TokenForm } from './parts/tokenForm.tsx';
 import {
   DEFAULT_PERIOD,
+  FALLBACKS,
   FLEET,
   fragmentOf,
   type Go,
   type Place,
   POOL_PERIOD,
   placeOf,
+  UNOBSERVED,
   VERSIONS,
   type ViewProps,
 } from './place.ts';
@@ -24,6 +27,7 @@ import { poolTitle } from './pool/poolWords.ts';
 import { firstPlace, recordOf, sourceOf, within } from './record.ts';
 import { moment, msOf, visible } from './text.ts';
 import { NodeView } from './timeline/nodeView.tsx';
+import { UnobservedView } from './unobserved/unobservedView.tsx';
 import { VersionsView } from './versions/versionsView.tsx';
 
 const record = recordOf(document);
@@ -80,6 +84,9 @@ function placeOfAddress(): Place {
   return hash === '' ? firstPlace(record) : within(record, placeOf(hash));
 }
 
+/** The others are below the fleet. */
+const TABS: readonly Place[] = [FLEET, UNOBSERVED, FALLBACKS, VERSIONS];
+
 interface FrameProps {
   readonly place: Place;
   readonly onSignOut: (() => void) | undefined;
@@ -87,11 +94,7 @@ interface FrameProps {
 }
 
 function Frame({ place, onSignOut, children }: FrameProps) {
-  const link = (to: Place, name: string, isHere: boolean) => (
-    <a class="tab" href={fragmentOf(to)} aria-current={isHere ? 'page' : undefined}>
-      {name}
-    </a>
-  );
+  const here = TABS.some(({ view }) => view === place.view) ? place.view : FLEET.view;
   const home = record === undefined ? FLEET : firstPlace(record);
   return (
     <>
@@ -105,8 +108,16 @@ function Frame({ place, onSignOut, children }: FrameProps) {
         </a>
         {record === undefined ? (
           <nav aria-label="Views">
-            {link(FLEET, 'Fleet', place.view !== 'versions')}
-            {link(VERSIONS, 'Versions', place.view === 'versions')}
+            {TABS.map((to) => (
+              <a
+                key={to.view}
+                class="tab"
+                href={fragmentOf(to)}
+                aria-current={to.view === here ? 'page' : undefined}
+              >
+                {titleOf(to)}
+              </a>
+            ))}
           </nav>
         ) : (
           <p class="soft">
@@ -142,6 +153,8 @@ function View({ place, go }: ViewProps<Place>) {
       {place.view === 'node' && <NodeView key={`${place.cluster}/${place.node}`} place={place} go={go} />}
       {place.view === 'finding' && <FindingView key={place.id} place={place} />}
       {place.view === 'pool' && <PoolView key={subject} place={place} go={go} />}
+      {place.view === 'unobserved' && <UnobservedView place={place} go={go} />}
+      {place.view === 'fallbacks' && <FallbacksView place={place} go={go} />}
       {place.view === 'versions' && <VersionsView place={place} go={go} />}
     </main>
   );
@@ -154,9 +167,11 @@ function subjectOf(place: Place): string {
   return place.view === 'finding' ? fragmentOf(place) : place.view;
 }
 
+const TITLES = { fleet: 'Fleet', unobserved: 'Not observed', fallbacks: 'Fallbacks', versions: 'Versions' };
+
 function titleOf(place: Place): string {
   if (place.view === 'node') return place.node;
   if (place.view === 'finding') return `Finding ${place.id.slice(0, 8)}`;
   if (place.view === 'pool') return poolTitle(place.key);
-  return place.view === 'fleet' ? 'Fleet' : 'Versions';
+  return TITLES[place.view];
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FLEET, fragmentOf, type Place, placeOf, VERSIONS } from './place.ts';
+import { FALLBACKS, FLEET, fragmentOf, type Place, placeOf, VERSIONS } from './place.ts';
 
 const NO_KEY = { cluster: null, pool: null, runtimeName: null, runtimeVersion: null, kubeletVersion: null };
 const from = Date.parse('2026-11-22T03:12:00.250Z');
@@ -19,6 +19,9 @@ test('every place leads to a fragment that leads back to it', () => {
     },
     { view: 'pool', key: { ...NO_KEY, by: 'version', runtimeName: 'x' }, period: { from, to: from + 1 } },
     { ...VERSIONS, days: 30 },
+    { view: 'fallbacks', days: 90, day: '2026-11-22' },
+    { view: 'unobserved', why: null },
+    { view: 'unobserved', why: 'mode.NotObserved.Forbidden' },
   ];
   for (const place of places) expect(placeOf(fragmentOf(place))).toEqual(place);
 });
@@ -41,6 +44,7 @@ test('a period that ends before it begins is the last hour', () => {
 
 test('numbers out of their bounds are replaced by the usual ones', () => {
   expect(placeOf('#/versions?days=1e9')).toEqual(VERSIONS);
+  expect(placeOf('#/fallbacks?days=0&day=2026-13-01')).toEqual(FALLBACKS);
   expect(placeOf('#/node/east/n?last=-5')).toMatchObject({ period: { last: 3600 } });
 });
 

@@ -2,6 +2,7 @@
  * Where the reader is: the view and what it shows, all of it in the fragment of the address. So every drawing has a link of its own, the
  * server never sees what somebody looks at, and the page works under any path of a proxy.
  */
+import { momentOf } from '../../platform/moment.ts';
 
 import type { PoolKey } from '../api.ts';
 
@@ -57,7 +58,28 @@ export interface PoolPlace {
   readonly period: Period;
 }
 
-export type Place = PoolPlace | FleetPlace | NodePlace | FindingPlace | VersionsPlace;
+export interface UnobservedPlace {
+  readonly view: 'unobserved';
+  /** Only nodes with this reason, such as `mode.NotObserved.Forbidden`; null for all. */
+  readonly why: string | null;
+}
+
+export interface FallbacksPlace {
+  readonly view: 'fallbacks';
+  /** The last ones. */
+  readonly days: number;
+  /** Only what lasted on this one, such as 2026-11-22; null for all. */
+  readonly day: string | null;
+}
+
+export type Place =
+  | PoolPlace
+  | FleetPlace
+  | NodePlace
+  | FindingPlace
+  | VersionsPlace
+  | UnobservedPlace
+  | FallbacksPlace;
 
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
@@ -69,6 +91,8 @@ export interface ViewProps<P extends Place> {
 }
 
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
+export const UNOBSERVED: UnobservedPlace = { view: 'unobserved', why: null };
+export const FALLBACKS: FallbacksPlace = { view: 'fallbacks', days: 30, day: null };
 export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
 export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
 /** As that of readiness. */
@@ -90,7 +114,10 @@ export function placeOf(fragment: string): Place {
     return { view, id: first, cluster: values.get('cluster'), node: values.get('node') };
   }
   if (view === 'pool') return { view, key: poolKeyOf(values), period: periodOf(values, POOL_PERIOD) };
-  if (view === 'versions') return { view, days: numberWithin(values.get('days'), 1, 400) ?? VERSIONS.days };
+  if (view === 'unobserved') return { view, why: values.get('why') };
+  const days = numberWithin(values.get('days'), 1, 400);
+  if (view === 'versions') return { view, days: days ?? VERSIONS.days };
+  if (view === 'fallbacks') return { view, days: days ?? FALLBACKS.days, day: dayOf(values.get('day')) };
   return {
     view: 'fleet',
     group: oneOf(GROUPINGS, values.get('group')),
@@ -128,7 +155,11 @@ export function fragmentOf(place: Place): string {
     path = [place.view, place.id];
     put('cluster', place.cluster, null);
     put('node', place.node, null);
-  } else put('days', place.days, VERSIONS.days);
+  } else if (place.view === 'unobserved') put('why', place.why, null);
+  else {
+    put('days', place.days, (place.view === 'versions' ? VERSIONS : FALLBACKS).days);
+    if (place.view === 'fallbacks') put('day', place.day, null);
+  }
   const query = values.toString();
   return `#/${path.map(encodeURIComponent).join('/')}${query === '' ? '' : `?${query}`}`;
 }
@@ -151,15 +182,14 @@ const poolKeyOf = (values: URLSearchParams): PoolKey => ({
 });
 
 function periodOf(values: URLSearchParams, usual: Period = DEFAULT_PERIOD): Period {
-  const [from, to] = ['from', 'to'].map((name) => timeOf(values.get(name) ?? ''));
+  const [from, to] = ['from', 'to'].map((name) => momentOf(values.get(name) ?? '', Date.now()));
   if (from !== undefined && to !== undefined && from < to) return { from, to };
   const last = numberWithin(values.get('last'), 10, MAX_SECONDS);
   return last === undefined ? usual : { last };
 }
 
-/** A time that somebody typed without a zone is UTC, as all times of the page. */
-const timeOf = (text: string): number =>
-  Date.parse(/^[\d-]+[T ][\d:.]+$/.test(text) ? `${text.replace(' ', 'T')}Z` : text);
+const dayOf = (text: string | null): string | null =>
+  /^\d{4}-\d\d-\d\d$/.test(text ?? '') && momentOf(text ?? '', 0) !== undefined ? text : null;
 
 function numberWithin(text: string | null, min: number, max: number): number | undefined {
   const number = Number(text ?? Number.NaN);

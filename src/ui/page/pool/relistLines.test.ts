@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import type { PoolAnswer } from '../../api.ts';
 import { TimeScale } from '../drawing/timeScale.ts';
 import { drawnLine, latencyScale, outlierOf, unobservedNodes } from './relistLines.ts';
 
@@ -8,10 +7,10 @@ const HOUR = 3_600_000;
 
 /** A line for each list; of as many nodes more nothing is recorded. */
 function pool(lists: (number | null)[][], medianMs: (number | null)[], none = 0) {
-  const names = Array.from({ length: lists.length + none }, (_, n) => ({ cluster: 'east', node: `n${n}` }));
+  const names = Array.from({ length: lists.length + none }, (_, n) => ({ node: `n${n}` }));
   return {
     ...{ from: FROM, sliceSeconds: 3600, slices: medianMs.length, medianMs, linesLeftOut: 0 },
-    nodes: names as unknown as PoolAnswer['nodes'],
+    nodes: names,
     lines: lists.map((longestMs, node) => ({ node, longestMs })),
   };
 }

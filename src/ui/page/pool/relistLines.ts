@@ -2,15 +2,14 @@
  * How long the relists of the nodes of a pool took, as one line a node. Where nothing is recorded a line has a hole, whose ends are marked; how many
  * nodes that is at each time is a row of its own.
  */
-import type { PoolAnswer } from '../../api.ts';
+import type { PoolAnswer, PoolNode } from '../../api.ts';
 import { fittedScale, type LogScale } from '../drawing/logScale.ts';
 import type { TimeScale } from '../drawing/timeScale.ts';
 import { msOf } from '../text.ts';
 
-type Answer = Pick<
-  PoolAnswer,
-  'from' | 'nodes' | 'lines' | 'linesLeftOut' | 'medianMs' | 'sliceSeconds' | 'slices'
->;
+type Answer = Pick<PoolAnswer, 'from' | 'lines' | 'linesLeftOut' | 'medianMs' | 'sliceSeconds' | 'slices'> & {
+  readonly nodes: readonly Pick<PoolNode, 'node'>[];
+};
 
 /** Relists as long as this multiple of the median of the pool stand out. */
 const STANDS_OUT = 2;
