@@ -8,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { EvidenceRecord, GapScope } from '../../src/protocol/record.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { fleetAnswers } from '../../src/ui/answers/fleet.ts';
+import { poolAnswers } from '../../src/ui/answers/pool.ts';
 import { createReader, type Reader } from '../../src/ui/answers/reader.ts';
 import { timelineAnswer } from '../../src/ui/answers/timeline.ts';
 import { watchedPeriods } from '../../src/ui/page/timeline/watched.ts';
@@ -245,6 +246,30 @@ needs('postgres')('the time that was watched', () => {
       [node, new Date(BEGAN + from * MINUTE_MS)],
     );
 
+  /** In the first 21 hours: the share that was watched, and the hours in which its line of relists is, by what happened. */
+  async function expectInPool(node: string, runs: readonly Run[]): Promise<void> {
+    const end = 21 * 60;
+    const [from, to] = [0, end].map((minute) => new Date(BEGAN + minute * MINUTE_MS).toISOString());
+    const parameters = { by: 'cluster', cluster: CLUSTER, from: from ?? '', to: to ?? '' };
+    const pool = await poolAnswers(reader)(new URLSearchParams(parameters));
+    const place = pool.nodes.findIndex((each) => each.node === node);
+    const first = runs[0]?.from ?? 0;
+    const watched = runs.flatMap((run) => run.watched);
+    const all = watched.reduce((sum, [start, stop]) => sum + Math.max(0, Math.min(stop, end) - start), 0);
+    const share = pool.nodes[place]?.watched ?? null;
+    if (first > end) expect(share).toBeNull();
+    // A minute more or less is nothing of these.
+    if (first < end - 300) expect(share).toBeCloseTo(all / (end - first), 2);
+    const line = pool.lines.find((each) => each.node === place)?.longestMs ?? [];
+    for (let hour = 0; hour < pool.slices; hour += 1) {
+      const [start, stop] = [60 * hour, 60 * hour + 60];
+      // Its clock is right to a part of a minute.
+      const isSeen = runs.some((run) => Math.min(run.to, stop) - Math.max(run.from, start) >= 2);
+      const isUnseen = runs.every((run) => run.to <= start - 1 || run.from >= stop + 1);
+      if (isSeen || isUnseen) expect([hour, (line[hour] ?? null) !== null]).toEqual([hour, isSeen]);
+    }
+  }
+
   const minutesOf = (periods: readonly Period[]) =>
     periods.map((period) => period.map((ms) => Math.round((ms - BEGAN) / 10) / 6_000));
 
@@ -273,6 +298,7 @@ needs('postgres')('the time that was watched', () => {
           expect(Math.abs((periods[n]?.[1] ?? 0) - BEGAN - to * MINUTE_MS)).toBeLessThan(BLUR_MS);
         }
         expect(await shareOf(node)).toBeCloseTo(shareBy(watched, runs[0]?.from ?? 0), 2);
+        await expectInPool(node, runs);
       }),
       { numRuns: runsOf(100), seed: SEED },
     );
