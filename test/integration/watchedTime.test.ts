@@ -262,12 +262,15 @@ needs('postgres')('the time that was watched', () => {
     if (first < end - 300) expect(share).toBeCloseTo(all / (end - first), 2);
     const line = pool.lines.find((each) => each.node === place)?.longestMs ?? [];
     for (let hour = 0; hour < pool.slices; hour += 1) {
-      const [start, stop] = [60 * hour, 60 * hour + 60];
-      // Its clock is right to a part of a minute.
-      const isSeen = runs.some((run) => Math.min(run.to, stop) - Math.max(run.from, start) >= 2);
-      const isUnseen = runs.every((run) => run.to <= start - 1 || run.from >= stop + 1);
-      if (isSeen || isUnseen) expect([hour, (line[hour] ?? null) !== null]).toEqual([hour, isSeen]);
+      const isSeen = isObserved(runs, [60 * hour, 60 * hour + 60]);
+      if (isSeen !== undefined) expect([hour, typeof line[hour] === 'number']).toEqual([hour, isSeen]);
     }
+  }
+
+  /** Undefined where it depends on a part of a minute. */
+  function isObserved(runs: readonly Run[], [start, stop]: Period): boolean | undefined {
+    if (runs.some((run) => Math.min(run.to, stop) - Math.max(run.from, start) >= 2)) return true;
+    return runs.every((run) => run.to <= start - 1 || run.from >= stop + 1) ? false : undefined;
   }
 
   const minutesOf = (periods: readonly Period[]) =>
