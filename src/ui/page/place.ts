@@ -42,9 +42,13 @@ export interface FindingPlace {
   readonly node: string | null;
 }
 
+/** Those that are alike in one row, or a row for each. */
+export const ROWS = ['folded', 'each'] as const;
+
 export interface VersionsPlace {
   readonly view: 'versions';
   readonly days: number;
+  readonly rows: (typeof ROWS)[number];
 }
 
 export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace;
@@ -59,7 +63,7 @@ export interface ViewProps<P extends Place> {
 }
 
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
-export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
+export const VERSIONS: VersionsPlace = { view: 'versions', days: 7, rows: 'folded' };
 export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
 const MAX_SECONDS = 400 * 86_400;
 
@@ -76,7 +80,10 @@ export function placeOf(fragment: string): Place {
   if (view === 'finding' && first) {
     return { view, id: first, cluster: values.get('cluster'), node: values.get('node') };
   }
-  if (view === 'versions') return { view, days: numberWithin(values.get('days'), 1, 400) ?? VERSIONS.days };
+  if (view === 'versions') {
+    const days = numberWithin(values.get('days'), 1, 400) ?? VERSIONS.days;
+    return { view, days, rows: oneOf(ROWS, values.get('rows')) };
+  }
   return {
     view: 'fleet',
     group: oneOf(GROUPINGS, values.get('group')),
@@ -110,7 +117,10 @@ export function fragmentOf(place: Place): string {
     path = [place.view, place.id];
     put('cluster', place.cluster, null);
     put('node', place.node, null);
-  } else put('days', place.days, VERSIONS.days);
+  } else {
+    put('days', place.days, VERSIONS.days);
+    put('rows', place.rows, VERSIONS.rows);
+  }
   const query = values.toString();
   return `#/${path.map(encodeURIComponent).join('/')}${query === '' ? '' : `?${query}`}`;
 }
