@@ -47,7 +47,7 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
       { key: 'ready', height: 20 },
       { key: 'latency', height: 96 },
       { key: 'pressure', height: 42 },
-      { key: 'events', height: 44 },
+      { key: 'events', height: 58 },
       ...pods.shown.flatMap(({ rows }) =>
         rows.map((lives, n) => ({
           ...{ key: lives.key, height: lifeRowHeight(lives) },
@@ -119,8 +119,9 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
               right={width - RIGHT}
             />
             <DensityRow
-              events={answer.events}
+              answer={answer}
               findings={findings}
+              only={only}
               scale={scale}
               row={row('events')}
               right={width - RIGHT}
