@@ -143,13 +143,12 @@ test('no page of another site can have the browser of its reader ask', async () 
   expect((await get('/', { 'sec-fetch-site': 'cross-site' })).status).toBe(200);
 });
 
-test('an answer that many ask for is written and compressed once', async () => {
+test('an answer that many ask for is written once', async () => {
   let written = 0;
-  const answer = { text: 'x'.repeat(2_000), toJSON: () => ({ written: ++written, text: 'x'.repeat(2_000) }) };
-  await start(loopbackAccess, async () => answer);
-  const texts = await Promise.all([1, 2, 3].map(async () => (await get('/api/fleet')).text()));
-  expect(new Set(texts).size).toBe(1);
-  expect(written).toBe(1);
+  const answer = { toJSON: () => ({ text: LONG, written: ++written }) };
+  const get = await start(loopbackAccess, async () => answer);
+  const bodies = await Promise.all([1, 2, 3].map(async () => (await get('/api/fleet')).body.toString()));
+  expect(bodies).toEqual(Array.from({ length: 3 }, () => JSON.stringify({ text: LONG, written: 1 })));
 });
 
 test('an answer learns that its client has gone away', async () => {

@@ -21,6 +21,7 @@ import { proxyAccess, trustedProxyAccess } from './access/proxyAccess.ts';
 import { tokenAccess } from './access/tokenAccess.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { fleetAnswers } from './answers/fleet.ts';
+import { changeAnswers, hoursAnswers } from './answers/hours.ts';
 import { createReader, databaseRefusal } from './answers/reader.ts';
 import { searchAnswer } from './answers/search.ts';
 import { timelineAnswer } from './answers/timeline.ts';
@@ -85,6 +86,8 @@ function answersOf(
     '/api/timeline': (query, signal) => timelineAnswer(reader(signal), query),
     '/api/finding': (query, signal) => findingAnswer(reader(signal), query),
     '/api/versions': versionsAnswers(shared),
+    '/api/hours': hoursAnswers(shared),
+    '/api/change': changeAnswers(shared),
     '/api/search': (query, signal) => searchAnswer(reader(signal), query),
   };
 }

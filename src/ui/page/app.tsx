@@ -5,6 +5,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { FindingView } from './finding/findingView.tsx';
 import { FleetView } from './fleet/fleetView.tsx';
+import { HoursView } from './hours/hoursView.tsx';
 import { Client, type Problem } from './parts/client.ts';
 import { AccessContext } from './parts/polling.ts';
 import { TokenForm } from './parts/tokenForm.tsx';
@@ -13,6 +14,7 @@ import {
   FLEET,
   fragmentOf,
   type Go,
+  HOURS,
   type Place,
   placeOf,
   VERSIONS,
@@ -102,7 +104,8 @@ function Frame({ place, onSignOut, children }: FrameProps) {
         </a>
         {record === undefined ? (
           <nav aria-label="Views">
-            {link(FLEET, 'Fleet', place.view !== 'versions')}
+            {link(FLEET, 'Fleet', place.view !== 'versions' && place.view !== 'hours')}
+            {link(HOURS, 'By hour', place.view === 'hours')}
             {link(VERSIONS, 'Versions', place.view === 'versions')}
           </nav>
         ) : (
@@ -138,6 +141,7 @@ function View({ place, go }: ViewProps<Place>) {
       {place.view === 'fleet' && <FleetView place={place} go={go} />}
       {place.view === 'node' && <NodeView key={`${place.cluster}/${place.node}`} place={place} go={go} />}
       {place.view === 'finding' && <FindingView key={place.id} place={place} />}
+      {place.view === 'hours' && <HoursView place={place} go={go} />}
       {place.view === 'versions' && <VersionsView place={place} go={go} />}
     </main>
   );
@@ -152,5 +156,5 @@ function subjectOf(place: Place): string {
 function titleOf(place: Place): string {
   if (place.view === 'node') return place.node;
   if (place.view === 'finding') return `Finding ${place.id.slice(0, 8)}`;
-  return place.view === 'fleet' ? 'Fleet' : 'Versions';
+  return { fleet: 'Fleet', hours: 'By hour', versions: 'Versions' }[place.view];
 }

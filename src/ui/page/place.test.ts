@@ -11,6 +11,7 @@ test('every place leads to a fragment that leads back to it', () => {
     { view: 'node', cluster: 'east', node: 'n', period: { last: 60 }, only: '' },
     { view: 'finding', id: '746b41d7', cluster: 'ea?st', node: 'no/de' },
     { ...VERSIONS, days: 30, rows: 'each' },
+    { view: 'hours', days: 28 },
   ];
   for (const place of places) expect(placeOf(fragmentOf(place))).toEqual(place);
 });

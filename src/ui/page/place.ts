@@ -51,7 +51,12 @@ export interface VersionsPlace {
   readonly rows: (typeof ROWS)[number];
 }
 
-export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace;
+export interface HoursPlace {
+  readonly view: 'hours';
+  readonly days: number;
+}
+
+export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace | HoursPlace;
 
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
@@ -64,6 +69,7 @@ export interface ViewProps<P extends Place> {
 
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
 export const VERSIONS: VersionsPlace = { view: 'versions', days: 7, rows: 'folded' };
+export const HOURS: HoursPlace = { view: 'hours', days: 7 };
 export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
 const MAX_SECONDS = 400 * 86_400;
 
@@ -84,6 +90,7 @@ export function placeOf(fragment: string): Place {
     const days = numberWithin(values.get('days'), 1, 400) ?? VERSIONS.days;
     return { view, days, rows: oneOf(ROWS, values.get('rows')) };
   }
+  if (view === 'hours') return { view, days: numberWithin(values.get('days'), 1, 400) ?? HOURS.days };
   return {
     view: 'fleet',
     group: oneOf(GROUPINGS, values.get('group')),
@@ -119,7 +126,7 @@ export function fragmentOf(place: Place): string {
     put('node', place.node, null);
   } else {
     put('days', place.days, VERSIONS.days);
-    put('rows', place.rows, VERSIONS.rows);
+    if (place.view === 'versions') put('rows', place.rows, VERSIONS.rows);
   }
   const query = values.toString();
   return `#/${path.map(encodeURIComponent).join('/')}${query === '' ? '' : `?${query}`}`;
