@@ -105,7 +105,7 @@ function Frame({ place, onSignOut, children }: FrameProps) {
         {record === undefined ? (
           <nav aria-label="Views">
             {link(FLEET, 'Fleet', place.view !== 'versions' && place.view !== 'hours')}
-            {link(HOURS, 'By hour', place.view === 'hours')}
+            {link(HOURS, 'Hours', place.view === 'hours')}
             {link(VERSIONS, 'Versions', place.view === 'versions')}
           </nav>
         ) : (
@@ -156,5 +156,5 @@ function subjectOf(place: Place): string {
 function titleOf(place: Place): string {
   if (place.view === 'node') return place.node;
   if (place.view === 'finding') return `Finding ${place.id.slice(0, 8)}`;
-  return { fleet: 'Fleet', hours: 'By hour', versions: 'Versions' }[place.view];
+  return { fleet: 'Fleet', hours: 'Hours', versions: 'Versions' }[place.view];
 }

@@ -56,7 +56,7 @@ function Pools({ answer }: { readonly answer: HoursAnswer }) {
   return (
     <PlotFrame
       title="What went wrong, pool by pool"
-      about={`The worst pool first, in slices of ${counted(hours, 'hour')}. The stronger the colour, the larger the share of the pool’s nodes: any, a tenth, half. Violet is what nobody observed. A vertical line is a slice in which nodes of the pool began to run another version. A node is in the pool of its present labels.`}
+      about={`Missed events, kubelets in fallback, slow or hung PLEG, and what was not observed, in slices of ${counted(hours, 'hour')}; the pool with the most of it first. The stronger the colour, the larger the share of the pool’s nodes: any, a tenth, half. Violet is what nobody observed. A vertical line is a slice in which nodes of the pool began to run another version. A node is in the pool of its present labels.`}
       file="fleet-by-hour"
       csv={() => hoursCsv(answer)}
       empty={answer.empty}

@@ -83,11 +83,12 @@ export function storyOf(answer: HoursAnswer): Story {
   };
 }
 
-/** How large a part of its strips is coloured. */
+/** How many nodes something was wrong with, slice by slice. */
 const badness = (pool: PoolSlices): number =>
   STRIPS.reduce(
     (sum, strip) =>
-      sum + pool.missed.reduce((all, _, slice) => all + Math.min(1, shareOf(pool, strip, slice)), 0),
+      sum +
+      pool.missed.reduce((all, _, slice) => all + pool.nodes * Math.min(1, shareOf(pool, strip, slice)), 0),
     0,
   );
 

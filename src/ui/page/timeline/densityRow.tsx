@@ -54,7 +54,7 @@ export function DensityRow({ answer, findings, only, scale, row, right }: Props)
     const isResolved = bin.every(({ resolvedAt }) => resolvedAt !== null);
     const top = lane(n).top;
     return (
-      <a key={bin[0].id} href={linkOf(bin)} tabindex={-1}>
+      <a key={bin[0].id} class="finding-bin" href={linkOf(bin)} tabindex={-1}>
         <title>{binInWords(bin)}</title>
         {n === 0 ? (
           <path class="note" d={notePath(x, top + LANE - 2)} />
