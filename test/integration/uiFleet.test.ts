@@ -8,6 +8,7 @@ import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localService
 import { freePort } from '../../devtools/localServices/process.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { CLI } from '../support/build.ts';
+import { plegwatch } from '../support/commandLine.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { writeHistory } from '../support/storedHistory.ts';
@@ -267,6 +268,8 @@ needs('postgres', 'chromium')('the page over days', () => {
     expect(text).toContain(
       `Worse than yesterday: ${expected?.today} missed events instead of ${expected?.before} in pool ${expected?.pool} of ${expected?.cluster}, since `,
     );
+    const { stdout } = await plegwatch(['readiness', '--database-url', databaseUrl]);
+    expect(stdout.trimEnd().split('\n').at(-1)?.split(';')[0]).toBe(text?.split(';')[0]);
     // The silent agent, and the Node that never had one.
     expect(text).toContain('of 2 nodes without a reporting agent it cannot be known');
     expect(await tab.barriers()).toEqual([]);

@@ -4,15 +4,9 @@
  *
  * Both read the hours of all nodes, so they are remembered for a minute, and for longer where that takes long.
  */
-import {
-  HOUR_MS,
-  hourOf,
-  MAX_SHOWN_POOLS,
-  readPoolHours,
-  readVersionChanges,
-} from '../../analysis/hours/hours.ts';
-import { changeSince, DAY_HOURS } from '../../analysis/hours/worse.ts';
-import { MAX_POOLS, NO_NODE } from '../../analysis/readiness/readiness.ts';
+import { readChange } from '../../analysis/hours/change.ts';
+import { HOUR_MS, MAX_SHOWN_POOLS, readPoolHours, readVersionChanges } from '../../analysis/hours/hours.ts';
+import { NO_NODE } from '../../analysis/readiness/readiness.ts';
 import { type Micros, millis } from '../../protocol/units.ts';
 import type { ChangeAnswer, HoursAnswer } from '../api.ts';
 import { daysIn, parametersOf } from '../parameters.ts';
@@ -76,10 +70,5 @@ async function hoursAnswer({ clusters, read }: Reader, days: number, now: Date):
 }
 
 async function changeAnswer({ clusters, read }: Reader, now: Date): Promise<ChangeAnswer> {
-  const end = hourOf(now).getTime() + HOUR_MS;
-  const from = new Date(end - 2 * DAY_HOURS * HOUR_MS);
-  const { rows } = await read((sql) =>
-    sql.run(readPoolHours, [clusters, from, now, HOUR_MS / 1000, MAX_POOLS]),
-  );
-  return { now: now.toISOString(), ...changeSince(rows, end) };
+  return { now: now.toISOString(), ...(await read((sql) => readChange(sql, clusters, now))) };
 }
