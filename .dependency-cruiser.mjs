@@ -66,9 +66,9 @@ export default {
     ),
     allowOnly(
       'page-reads-the-store',
-      'The page shows what Postgres has, to those whom the API server lets.',
+      'The page shows what Postgres has, to those whom the API server lets. What is not observed it says as reports do.',
       '^src/ui/',
-      '(ui|analysis|kube|store|platform|protocol)/',
+      '(ui|analysis|kube|store|platform|protocol)/|controller/reports/unobserved\\.ts$',
     ),
     forbid(
       'programs-without-commands',
@@ -78,9 +78,9 @@ export default {
     ),
     allowOnly(
       'page-in-the-browser',
-      'The page runs in a browser: of the program it knows the answers of its server, words, and how CSV is quoted.',
+      'The page runs in a browser: of the program it knows the answers of its server, words, how times are written, and how CSV is quoted.',
       '^src/ui/page/',
-      '(ui/(page/|api\\.ts$)|analysis/words\\.ts$|platform/csv\\.ts$)',
+      '(ui/(page/|api\\.ts$)|analysis/words\\.ts$|platform/(csv|moment)\\.ts$)',
     ),
     allowOnly(
       'protocol-stands-alone',

@@ -170,7 +170,12 @@ SELECT c.name AS cluster, n.name AS node, m.not_before, m.at AS from_at, m.next_
        extract(epoch FROM coalesce(m.next_at, now()) - m.at)::float8 / 3600 AS hours,
        m.model, m.to_mode AS mode, nullif(m.reason, '') AS reason, m.next_mode, s.code AS our_stream_ended_with, s.message,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
-       nullif(x.kubelet_version, '') AS kubelet_version, store.fallback_consequence(m.to_mode, m.reason, x.kubelet_version) AS consequence
+       nullif(x.kubelet_version, '') AS kubelet_version, store.fallback_consequence(m.to_mode, m.reason, x.kubelet_version) AS consequence,
+       (SELECT count(*) FROM store.finding f
+        WHERE f.node_id = m.node_id AND f.kind IN ('missed', 'kubelet_late') AND f.detected_at >= m.at AND f.detected_at < coalesce(m.next_at, 'infinity')
+          AND f.day >= (m.at AT TIME ZONE 'UTC')::date
+          AND NOT EXISTS (
+            SELECT FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved')) AS findings
 FROM (
   SELECT m.*, lead(m.at) OVER of_node AS next_at, lead(m.to_mode) OVER of_node AS next_mode
   FROM store.mode_transition m WINDOW of_node AS (PARTITION BY m.node_id ORDER BY m.at, m.seq)

@@ -564,6 +564,7 @@ COMMENT ON COLUMN plegwatch.fallback_intervals.runtime_name IS 'the container ru
 COMMENT ON COLUMN plegwatch.fallback_intervals.runtime_version IS 'its version';
 COMMENT ON COLUMN plegwatch.fallback_intervals.kubelet_version IS 'the version of the kubelet at that time';
 COMMENT ON COLUMN plegwatch.fallback_intervals.consequence IS 'what it means for this version that the kubelet gave up its stream: wrong_until_restart, slower, hint_lost or unknown';
+COMMENT ON COLUMN plegwatch.fallback_intervals.findings IS 'how many missed events and late statuses of the kubelet were found on the node while it lasted';
 
 COMMENT ON VIEW plegwatch.readiness IS 'One row per node: would Evented PLEG be safe on it, by the last seven days?';
 COMMENT ON COLUMN plegwatch.readiness.cluster IS 'the name of the cluster';

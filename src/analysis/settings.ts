@@ -2,8 +2,7 @@
  * The settings of the commands that answer questions.
  */
 
-import { CLUSTERS, logLevelFrom } from '../platform/commonSettings.ts';
-import { moment } from '../platform/moment.ts';
+import { CLUSTERS, logLevelFrom, moment } from '../platform/commonSettings.ts';
 import {
   argument,
   BadValue,
@@ -33,7 +32,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const TEXT_OR_JSON = withShort('o', withDefault('format', 'text', 'text or json', oneOf('text', 'json')));
 const OF_ROWS = withShort('o', withDefault('format', 'table', ROW_OUTPUTS.join(', '), oneOf(...ROW_OUTPUTS)));
-const FROM = 'start of the period: 2026-11-22T03:12:00Z, 03:12 (UTC), -90m or -2d';
+const FROM = 'start of the period: 2026-11-22T03:12:00Z, 03:12 or -5d 03:12 (UTC), -90m or -2d';
 const TO = withDefault('time', 'now', 'end of the period, in the same forms', moment);
 
 const searched = (raw: string): string => {

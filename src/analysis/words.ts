@@ -38,6 +38,16 @@ export function whyOfMode(mode: ReportedMode): string {
     .join(', ');
 }
 
+/** When a mode ended, or from when on nobody observed the kubelet. `written` is how a time is. */
+export function untilInWords(
+  to: string | null,
+  nextMode: string | null,
+  written: (at: string) => string,
+): string {
+  if (to === null) return 'now';
+  return nextMode === 'Unknown' ? `unknown from ${written(to)} on` : written(to);
+}
+
 /** What a gap means, by its scope. */
 export const NOT_OBSERVED: Readonly<Record<string, string>> = {
   stream: 'no events observed',

@@ -1,8 +1,7 @@
 /*
  * The settings of `plegwatch audit`.
  */
-import { CLUSTER, logLevelFrom } from '../platform/commonSettings.ts';
-import { moment } from '../platform/moment.ts';
+import { CLUSTER, logLevelFrom, moment } from '../platform/commonSettings.ts';
 import { optional, string } from '../platform/settings.ts';
 import { DATABASE_SETTINGS } from '../store/settings.ts';
 

@@ -4,6 +4,7 @@
 import * as v from 'valibot';
 import { ClusterName } from '../protocol/batch.ts';
 import { LOG_LEVELS } from './log.ts';
+import { momentOf } from './moment.ts';
 import {
   BadValue,
   duration,
@@ -48,6 +49,16 @@ export const HTTP_ADDRESS = withDefault(
 
 export const logLevelFrom = (fallback: (typeof LOG_LEVELS)[number]) =>
   withDefault('level', fallback, `one of ${LOG_LEVELS.join(', ')}`, oneOf(...LOG_LEVELS));
+
+/** A moment, as moment.ts says. Throws {@link BadValue}. */
+export function moment(raw: string): Date {
+  const at = momentOf(raw, Date.now());
+  if (at === undefined)
+    throw new BadValue(
+      'must be a time such as 2026-11-22T03:12:00Z, 03:12 or -5d 03:12 (UTC), -90m, -2d or now',
+    );
+  return new Date(at);
+}
 
 /** An interval that only tests shorten. */
 export const internalInterval = (fallback: string, describe: string) =>

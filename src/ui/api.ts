@@ -2,7 +2,9 @@
  * What `plegwatch ui` answers: the JSON between the server and the page. Types only, so that a browser can import it.
  *
  *   GET /api/fleet                                    FleetAnswer
+ *   GET /api/unobserved                               UnobservedAnswer
  *   GET /api/timeline?cluster=&node= [&from=&to= | &last=seconds]  TimelineAnswer
+ *   GET /api/fallbacks [?from=&to=]                   FallbacksAnswer
  *   GET /api/finding?id= [&cluster=&node=]            FindingAnswer
  *   GET /api/versions [?from=&to=]                    VersionsAnswer
  *   GET /api/hours [?days=]                           HoursAnswer
@@ -119,6 +121,49 @@ export interface FleetNode {
   readonly runtimeVersion: string | null;
   readonly kubeletVersion: string | null;
   readonly agentVersion: string | null;
+  readonly lastSeen: Time | null;
+}
+
+// ---- what is not observed
+
+export interface UnobservedAnswer {
+  /** The clock of the database. */
+  readonly now: Time;
+  /** How many nodes there are, those included of which everything is observed. */
+  readonly nodes: number;
+  /** Of how many of them nothing is said here; null if none. */
+  readonly leftOut: number | null;
+  /** How many nodes there are of each, the most frequent first. */
+  readonly reasons: readonly UnobservedReason[];
+  /** How many rarer ones are left out. */
+  readonly reasonsLeftOut: number;
+  /** By cluster and node; a node may have several. */
+  readonly rows: readonly UnobservedNode[];
+  readonly empty: WhyEmpty;
+}
+
+/** Why something of a node is not observed now. */
+export interface WhyUnobserved {
+  /** Everything: nothing of the present is known. Else its events, its lists of containers, or the mode of its kubelet. */
+  readonly what: 'everything' | 'events' | 'lists' | 'mode';
+  /** The reason of a condition of its report: AgentReporting, StreamConnected, RelistHealthy or EventedPLEGInUse. */
+  readonly reason: string;
+  /** What kept the agent from the metrics of the kubelet, such as Forbidden; null for all else. */
+  readonly cause: string | null;
+}
+
+export interface UnobservedReason extends WhyUnobserved {
+  readonly nodes: number;
+}
+
+export interface UnobservedNode extends WhyUnobserved {
+  readonly cluster: string;
+  readonly node: string;
+  readonly pool: string | null;
+  /** Of the condition. */
+  readonly message: string;
+  /** Null if it never was observed, or nobody knows since when it is not. */
+  readonly since: Time | null;
   readonly lastSeen: Time | null;
 }
 
@@ -376,6 +421,50 @@ export interface EvidenceLine {
   readonly record: string | null;
 }
 
+// ---- fallbacks
+
+export interface FallbacksAnswer {
+  readonly now: Time;
+  readonly from: Time;
+  readonly to: Time;
+  /** That lasted at some time of the period. */
+  readonly rows: Rows<Fallback>;
+  readonly days: readonly DayOfFallbacks[];
+  readonly observed: readonly ObservedDay[];
+  readonly empty: WhyEmpty;
+}
+
+/** Of how many nodes an agent read the metrics of the kubelet on a day: of the others nobody knows whether they fell back. */
+export interface ObservedDay {
+  readonly day: string;
+  readonly nodes: number;
+}
+
+/** A period in which a kubelet had given up its event stream. */
+export interface Fallback {
+  readonly cluster: string;
+  readonly node: string;
+  /** A scrape last saw the mode before at this time. */
+  readonly notBefore: Time;
+  /** A scrape first saw the fallback at this time. */
+  readonly from: Time;
+  /** Null while it lasts. */
+  readonly to: Time | null;
+  /** How long it lasted, until now if it lasts. */
+  readonly hours: number | null;
+  readonly mode: string;
+  readonly reason: string | null;
+  /** The mode after it: Unknown where nobody observed the kubelet any more; null while it lasts. */
+  readonly nextMode: string | null;
+  /** The code with which the agent's own stream ended at the same time: the runtime closed the stream for everybody. */
+  readonly brokeWith: string | null;
+  /** Missed events and late statuses of the kubelet that were found on the node while it lasted. */
+  readonly findings: number;
+  readonly kubeletVersion: string | null;
+  readonly runtimeName: string | null;
+  readonly runtimeVersion: string | null;
+}
+
 // ---- versions
 
 export interface VersionsAnswer {
@@ -423,7 +512,7 @@ export interface PoolReadiness {
 
 export interface DayOfFallbacks {
   readonly cluster: string;
-  /** 2026-11-22, in UTC. */
+  /** On which they began: 2026-11-22, in UTC. */
   readonly day: string;
   readonly fallbacks: number;
   readonly nodes: number;

@@ -19,12 +19,14 @@ import { openStore, type Store } from '../store/store.ts';
 import { type Access, loopbackAccess } from './access/access.ts';
 import { proxyAccess, trustedProxyAccess } from './access/proxyAccess.ts';
 import { tokenAccess } from './access/tokenAccess.ts';
+import { fallbacksAnswers } from './answers/fallbacks.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { fleetAnswers } from './answers/fleet.ts';
 import { changeAnswers, hoursAnswers } from './answers/hours.ts';
 import { createReader, databaseRefusal } from './answers/reader.ts';
 import { searchAnswer } from './answers/search.ts';
 import { timelineAnswer } from './answers/timeline.ts';
+import { unobservedAnswers } from './answers/unobserved.ts';
 import { versionsAnswers } from './answers/versions.ts';
 import { UiMetrics } from './metrics.ts';
 import { readPage } from './page.ts';
@@ -83,7 +85,9 @@ function answersOf(
   const shared = reader(new AbortController().signal);
   return {
     '/api/fleet': fleetAnswers(shared),
+    '/api/unobserved': unobservedAnswers(shared),
     '/api/timeline': (query, signal) => timelineAnswer(reader(signal), query),
+    '/api/fallbacks': fallbacksAnswers(shared),
     '/api/finding': (query, signal) => findingAnswer(reader(signal), query),
     '/api/versions': versionsAnswers(shared),
     '/api/hours': hoursAnswers(shared),

@@ -163,9 +163,11 @@ needs('postgres')('a command that says what is stored', () => {
       `UPDATE store.node SET last_seen = now() - interval '1 hour' WHERE name = 'east-002'`,
     );
     const table = await run('fallbacks', '--cluster', 'east', '--from', '-8d');
-    const heading = /^CLUSTER +NODE +SINCE +UNTIL +HOURS +MODE +KUBELET +WHY$/m;
+    const heading = /^CLUSTER +NODE +SINCE +UNTIL +HOURS +MODE +FINDINGS +KUBELET +WHY$/m;
     expect(table).toMatch(heading);
-    expect(table).toMatch(/^east +east-001 +\S+Z +now +2\.0 +Fallback +v1\.36\.2 +StreamBroke, it relists/m);
+    expect(table).toMatch(
+      /^east +east-001 +\S+Z +now +2\.0 +Fallback +0 +v1\.36\.2 +StreamBroke, it relists/m,
+    );
     expect(table).toMatch(/^east +east-002 +\S+Z +unknown from \S+Z on +1\.0 +Fallback/m);
     expect(table).toMatch(/^east +east-003 +\S+T03:12:00Z +\S+T09:12:00Z +30\.0 +Fallback/m);
     expect(table.split('\n')).toHaveLength(5);

@@ -22,6 +22,7 @@ import type {
   HoursAnswer,
   SearchAnswer,
   TimelineAnswer,
+  UnobservedAnswer,
   VersionsAnswer,
 } from '../../src/ui/api.ts';
 import { agentIncarnation } from '../support/batches.ts';
@@ -38,7 +39,17 @@ const run = promisify(execFile);
 const ID = hexId(1);
 /** More nodes than the page ever waits for. */
 const NODES = 5_000;
-const ANSWERS = ['fleet', 'timeline', 'finding', 'versions', 'hours', 'change', 'search'];
+const ANSWERS = [
+  'fleet',
+  'unobserved',
+  'timeline',
+  'fallbacks',
+  'finding',
+  'versions',
+  'hours',
+  'change',
+  'search',
+];
 
 let server: TestServer;
 let databaseUrl: string;
@@ -182,6 +193,15 @@ needs(
       ...{ node: 'idle-1', agent: 'NeverSeen', mode: 'Unknown', modeReason: 'NeverSeen' },
       ...{ missed24h: null, completeness24h: null, lastSeen: null },
     });
+  });
+
+  test('what is not observed is counted by reason, of the cluster that the server shows', async () => {
+    const { nodes, leftOut, reasons, rows } = await answer<UnobservedAnswer>('unobserved');
+    expect([nodes, leftOut]).toEqual([NODES + 1, null]);
+    expect(new Set(rows.map(({ cluster }) => cluster))).toEqual(new Set(['test']));
+    // No controller says that everything is stored that agents sent.
+    expect(reasons).toEqual([{ what: 'everything', reason: 'IngestBehind', cause: null, nodes: NODES }]);
+    expect(rows).toHaveLength(NODES);
   });
 
   test('the timeline has each kind of row, and each container once', async () => {

@@ -1,7 +1,7 @@
 /*
  * `plegwatch fallbacks`: which kubelets gave up their event stream, since when, until when, and why.
  */
-import { and, desc, gt, isNull, lt, or } from 'drizzle-orm';
+import { and, desc, gt, isNull, lt, or, type SQL } from 'drizzle-orm';
 import { bytewise, oneOf } from '../../store/expressions.ts';
 import { requireClusters } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
@@ -9,7 +9,7 @@ import { fallbackIntervals } from '../../store/schema/views.ts';
 import type { Store } from '../../store/store.ts';
 import { checkPeriod, type Period } from '../period.ts';
 import { type RowOutput, rowsText, type ShownRows } from '../rowsText.ts';
-import { toSecond, whyOfMode } from '../words.ts';
+import { toSecond, untilInWords, whyOfMode } from '../words.ts';
 
 type Fallback = Readonly<typeof fallbackIntervals.$inferSelect>;
 
@@ -19,22 +19,23 @@ interface AskedFallbacks extends Period {
   readonly node: readonly string[] | undefined;
 }
 
-/** The fallbacks that lasted at some time of the period, the newest first. */
-function readFallbackIntervals(
-  sql: SqlRunner,
-  { cluster: clusters, node: names, from, to }: AskedFallbacks,
-): Promise<Fallback[]> {
+/** The fallbacks that lasted at some time of the period. */
+export function fallbacksOf({ cluster: clusters, node: names, from, to }: AskedFallbacks): SQL | undefined {
   const { cluster, node, from_at, to_at } = fallbackIntervals;
+  return and(
+    ...[oneOf(cluster, clusters ?? null), oneOf(node, names ?? null)],
+    ...[lt(from_at, to.toISOString()), or(isNull(to_at), gt(to_at, from.toISOString()))],
+  );
+}
+
+/** The newest first. */
+function readFallbackIntervals(sql: SqlRunner, asked: AskedFallbacks): Promise<Fallback[]> {
+  const { cluster, node, from_at } = fallbackIntervals;
   return sql.query((db) =>
     db
       .select()
       .from(fallbackIntervals)
-      .where(
-        and(
-          ...[oneOf(cluster, clusters ?? null), oneOf(node, names ?? null)],
-          ...[lt(from_at, to.toISOString()), or(isNull(to_at), gt(to_at, from.toISOString()))],
-        ),
-      )
+      .where(fallbacksOf(asked))
       .orderBy(desc(from_at), bytewise(cluster), bytewise(node)),
   );
 }
@@ -45,26 +46,21 @@ const SHOWN: ShownRows<Fallback> = {
   fields: [
     ...(['cluster', 'node', 'not_before', 'from_at', 'to_at', 'hours', 'model', 'mode', 'reason'] as const),
     ...(['next_mode', 'our_stream_ended_with', 'message', 'runtime_name', 'runtime_version'] as const),
-    ...(['kubelet_version', 'consequence'] as const),
+    ...(['kubelet_version', 'consequence', 'findings'] as const),
   ],
   columns: {
     CLUSTER: ({ cluster }) => cluster,
     NODE: ({ node }) => node,
     SINCE: ({ from_at }) => toSecond(from_at),
-    UNTIL: untilOf,
+    UNTIL: ({ to_at, next_mode }) => untilInWords(to_at, next_mode, toSecond),
     HOURS: ({ hours }) => hours?.toFixed(1),
     MODE: ({ mode }) => mode,
+    FINDINGS: ({ findings }) => findings,
     KUBELET: ({ kubelet_version }) => kubelet_version,
     WHY: ({ mode, reason, kubelet_version: kubeletVersion }) => whyOfMode({ mode, reason, kubeletVersion }),
   },
   empty: NO_FALLBACK,
 };
-
-/** When it ended, or from when on nobody observed the kubelet. */
-function untilOf({ to_at, next_mode }: Fallback): string {
-  if (to_at === null) return 'now';
-  return next_mode === 'Unknown' ? `unknown from ${toSecond(to_at)} on` : toSecond(to_at);
-}
 
 export interface FallbacksCommand extends AskedFallbacks {
   readonly store: Store;

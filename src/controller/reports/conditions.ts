@@ -42,6 +42,18 @@ export const AGENT_REASONS = ['Reporting', 'AgentSilent', 'NeverSeen', 'IngestBe
 const MAX_UNCOVERED_S = 86.4;
 const UNCOVERED = `${MAX_UNCOVERED_S} s of the last 24 hours, counted from when the node was first seen,`;
 
+/** Of the evidence what says how a node is now. */
+export type PresentRow = Pick<
+  EvidenceRow,
+  'now' | 'last_seen' | 'ingest_caught_up_ms' | 'kubelet_version' | 'list_hang'
+> & {
+  readonly state: Pick<
+    NodeStateRow,
+    'stream_state' | 'relist_healthy' | 'relist_reason' | 'mode' | 'mode_reason' | 'kubelet_error'
+  > | null;
+  readonly conditions: readonly EvidenceRow['conditions'][number][];
+};
+
 interface ConditionState {
   readonly status: ReportCondition['status'];
   readonly reason: string;
@@ -63,21 +75,31 @@ const SILENT_STATE = unknown('AgentSilent', 'The agent is silent; its last repor
 
 /** All six, in a fixed order. */
 export function conditionsOf(row: EvidenceRow, options: SilenceOptions): ReportCondition[] {
-  const agent = agentReporting(row, options);
-  const relist = relistHealthy(row, agent);
+  const { agent, stream, lists, mode } = presentStates(row, options);
   const states: [ConditionType, ConditionState][] = [
-    ['Ready', ready(agent, relist)],
+    ['Ready', ready(agent, lists)],
     ['AgentReporting', agent],
-    ['StreamConnected', streamConnected(row, agent)],
-    ['RelistHealthy', relist],
+    ['StreamConnected', stream],
+    ['RelistHealthy', lists],
     ['EvidenceComplete', evidenceComplete(row, agent)],
-    ['EventedPLEGInUse', eventedPlegInUse(row, agent)],
+    ['EventedPLEGInUse', mode],
   ];
   return states.map(([type, { status, reason, message }]) => {
     const before = conditionOf(row, type);
     const since = before?.status === status ? before.since : row.now;
     return { type, status, lastTransitionTime: timestamp(since), reason, message: cut(message, 256) ?? '' };
   });
+}
+
+/** AgentReporting, StreamConnected, RelistHealthy and EventedPLEGInUse. */
+export function presentStates(row: PresentRow, options: SilenceOptions) {
+  const agent = agentReporting(row, options);
+  return {
+    agent,
+    stream: streamConnected(row, agent),
+    lists: relistHealthy(row, agent),
+    mode: eventedPlegInUse(row, agent),
+  };
 }
 
 /** Of what has conditions: a status, or evidence. */
@@ -88,13 +110,13 @@ export const conditionOf = <C extends { readonly type: string }>(
 
 /** Whether the agent is known to have run lately: only then is its state that of the present. */
 export function isReporting(
-  { now, last_seen }: EvidenceRow,
+  { now, last_seen }: Pick<EvidenceRow, 'now' | 'last_seen'>,
   { silentAfterMs = SILENT_AFTER_MS }: SilenceOptions,
 ): boolean {
   return last_seen !== null && Date.parse(now) - Date.parse(last_seen) <= silentAfterMs;
 }
 
-function agentReporting(row: EvidenceRow, options: SilenceOptions): ConditionState {
+function agentReporting(row: PresentRow, options: SilenceOptions): ConditionState {
   if (isReporting(row, options)) return yes('Reporting', 'The agent reports.');
   const isBehind =
     row.ingest_caught_up_ms < (row.last_seen === null ? 1 : maxAnswerMs(options.silentAfterMs));
@@ -107,7 +129,7 @@ function agentReporting(row: EvidenceRow, options: SilenceOptions): ConditionSta
 export const maxAnswerMs = (silentAfterMs = SILENT_AFTER_MS): number =>
   Math.min(MAX_ANSWER_MS, silentAfterMs);
 
-function isSilentAlready(row: EvidenceRow): boolean {
+function isSilentAlready(row: PresentRow): boolean {
   const before = conditionOf(row, 'AgentReporting');
   const { last_seen } = row;
   return (
@@ -120,7 +142,7 @@ function ready(agent: ConditionState, relist: ConditionState): ConditionState {
   return relist.status === 'True' ? yes('Recording', 'The agent reports and relists.') : relist;
 }
 
-function relistHealthy({ state, list_hang }: EvidenceRow, agent: ConditionState): ConditionState {
+function relistHealthy({ state, list_hang }: PresentRow, agent: ConditionState): ConditionState {
   if (agent.status !== 'True') return outdated(agent);
   if (list_hang !== null) {
     const named = list_hang.container_id === null ? '' : `: ${heldUpBy(list_hang)}`;
@@ -172,7 +194,7 @@ const CONNECTION_BY_STATE: Readonly<Record<string, ConditionState>> = {
   Off: unknown('Policy', 'Not subscribed: switched off by --subscribe.'),
 };
 
-function streamConnected({ state }: EvidenceRow, agent: ConditionState): ConditionState {
+function streamConnected({ state }: PresentRow, agent: ConditionState): ConditionState {
   if (agent.status !== 'True') return outdated(agent);
   return state === null ? NO_EVIDENCE : ofStreamState(state.stream_state);
 }
@@ -231,7 +253,7 @@ function fellBack(reason: string, consequence: FallbackConsequence): ConditionSt
 }
 
 function eventedPlegInUse(
-  { state, kubelet_version: kubeletVersion }: EvidenceRow,
+  { state, kubelet_version: kubeletVersion }: PresentRow,
   agent: ConditionState,
 ): ConditionState {
   if (agent.status !== 'True') return outdated(agent);
@@ -252,7 +274,10 @@ function eventedPlegInUse(
   }
 }
 
-function modeUnknown({ mode_reason, kubelet_error }: NodeStateRow): ConditionState {
+function modeUnknown({
+  mode_reason,
+  kubelet_error,
+}: Pick<NodeStateRow, 'mode_reason' | 'kubelet_error'>): ConditionState {
   const error = pascalWord(kubelet_error);
   if (error !== undefined)
     return unknown('NotObserved', `The agent cannot read the kubelet's metrics: ${error}.`);

@@ -310,6 +310,7 @@ export const fallbackIntervals = view('fallback_intervals', {
   ...some(float8, 'hours'),
   ...some(text, 'reason next_mode our_stream_ended_with message runtime_name runtime_version'),
   ...some(text, 'kubelet_version consequence'),
+  ...all(int8, 'findings'),
 });
 export const readiness = view('readiness', {
   ...all(text, 'cluster node verdict reason stream_state mode'),

@@ -10,6 +10,7 @@ import readFallbacksSql from './sql/readFallbacks.sql';
 import readFleetSql from './sql/readFleet.sql';
 import readLagsSql from './sql/readLags.sql';
 import readMissRatesSql from './sql/readMissRates.sql';
+import readObservedDaysSql from './sql/readObservedDays.sql';
 import readRelistsSql from './sql/readRelists.sql';
 
 const { bool, date, float8, int4, int4Array, int8, text, timestamptz } = types;
@@ -74,3 +75,5 @@ export const readFallbacks = statement(
   readFallbacksSql,
   rowOf({ cluster: cluster.name, day: date, fallbacks: int4, nodes: int4 }),
 );
+
+export const readObservedDays = statement(readObservedDaysSql, rowOf({ day: date, nodes: int4 }));

@@ -200,13 +200,13 @@ export function latest<K extends string, R extends Readonly<Record<K, Time>>>(
  * What lasted: the rows of a query that has those first that last, and then the one that ended last. `began` and `ended` are the fields that
  * say so.
  */
-async function lastEnded<
+export async function lastEnded<
   B extends string,
   E extends string,
   R extends Readonly<Record<B, Time> & Record<E, Time | null>>,
 >(
   sql: SqlRunner,
-  { to }: Shown,
+  { to }: Pick<Shown, 'to'>,
   [began, ended]: readonly [B, E],
   query: (db: Queries) => { limit(count: number): PromiseLike<R[]> },
 ): Promise<Rows<R>> {
@@ -217,7 +217,7 @@ async function lastEnded<
   return { rows: inOrder, cut: next === undefined ? null : { until: next[ended] ?? to } };
 }
 
-const endOf = (ended: AnyPgColumn): SQL => sql`coalesce(${ended}, 'infinity') DESC`;
+export const endOf = (ended: AnyPgColumn): SQL => sql`coalesce(${ended}, 'infinity') DESC`;
 
 /** Whether something that began at the one and ended at the other time, or lasts, was within the period. */
 const lasted = ({ from, to }: Shown, began: AnyPgColumn, ended: AnyPgColumn): SQL | undefined =>

@@ -3,6 +3,7 @@
  */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { FallbacksView } from './fallbacks/fallbacksView.tsx';
 import { FindingView } from './finding/findingView.tsx';
 import { FleetView } from './fleet/fleetView.tsx';
 import { HoursView } from './hours/hoursView.tsx';
@@ -11,18 +12,21 @@ import { AccessContext } from './parts/polling.ts';
 import { TokenForm } from './parts/tokenForm.tsx';
 import {
   DEFAULT_PERIOD,
+  FALLBACKS,
   FLEET,
   fragmentOf,
   type Go,
   HOURS,
   type Place,
   placeOf,
+  UNOBSERVED,
   VERSIONS,
   type ViewProps,
 } from './place.ts';
 import { firstPlace, recordOf, sourceOf, within } from './record.ts';
 import { moment, msOf, visible } from './text.ts';
 import { NodeView } from './timeline/nodeView.tsx';
+import { UnobservedView } from './unobserved/unobservedView.tsx';
 import { VersionsView } from './versions/versionsView.tsx';
 
 const record = recordOf(document);
@@ -79,6 +83,9 @@ function placeOfAddress(): Place {
   return hash === '' ? firstPlace(record) : within(record, placeOf(hash));
 }
 
+/** The others are below the fleet. */
+const TABS: readonly Place[] = [FLEET, HOURS, UNOBSERVED, FALLBACKS, VERSIONS];
+
 interface FrameProps {
   readonly place: Place;
   readonly onSignOut: (() => void) | undefined;
@@ -86,11 +93,7 @@ interface FrameProps {
 }
 
 function Frame({ place, onSignOut, children }: FrameProps) {
-  const link = (to: Place, name: string, isHere: boolean) => (
-    <a class="tab" href={fragmentOf(to)} aria-current={isHere ? 'page' : undefined}>
-      {name}
-    </a>
-  );
+  const here = TABS.some(({ view }) => view === place.view) ? place.view : FLEET.view;
   const home = record === undefined ? FLEET : firstPlace(record);
   return (
     <>
@@ -104,9 +107,16 @@ function Frame({ place, onSignOut, children }: FrameProps) {
         </a>
         {record === undefined ? (
           <nav aria-label="Views">
-            {link(FLEET, 'Fleet', place.view !== 'versions' && place.view !== 'hours')}
-            {link(HOURS, 'Hours', place.view === 'hours')}
-            {link(VERSIONS, 'Versions', place.view === 'versions')}
+            {TABS.map((to) => (
+              <a
+                key={to.view}
+                class="tab"
+                href={fragmentOf(to)}
+                aria-current={to.view === here ? 'page' : undefined}
+              >
+                {titleOf(to)}
+              </a>
+            ))}
           </nav>
         ) : (
           <p class="soft">
@@ -141,6 +151,8 @@ function View({ place, go }: ViewProps<Place>) {
       {place.view === 'fleet' && <FleetView place={place} go={go} />}
       {place.view === 'node' && <NodeView key={`${place.cluster}/${place.node}`} place={place} go={go} />}
       {place.view === 'finding' && <FindingView key={place.id} place={place} />}
+      {place.view === 'unobserved' && <UnobservedView place={place} go={go} />}
+      {place.view === 'fallbacks' && <FallbacksView place={place} go={go} />}
       {place.view === 'hours' && <HoursView place={place} go={go} />}
       {place.view === 'versions' && <VersionsView place={place} go={go} />}
     </main>
@@ -153,8 +165,16 @@ function subjectOf(place: Place): string {
   return place.view === 'finding' ? fragmentOf(place) : place.view;
 }
 
+const TITLES = {
+  fleet: 'Fleet',
+  hours: 'Hours',
+  unobserved: 'Not observed',
+  fallbacks: 'Fallbacks',
+  versions: 'Versions',
+};
+
 function titleOf(place: Place): string {
   if (place.view === 'node') return place.node;
   if (place.view === 'finding') return `Finding ${place.id.slice(0, 8)}`;
-  return { fleet: 'Fleet', hours: 'Hours', versions: 'Versions' }[place.view];
+  return TITLES[place.view];
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FLEET, fragmentOf, type Place, placeOf, VERSIONS } from './place.ts';
+import { FALLBACKS, FLEET, fragmentOf, type Place, placeOf, VERSIONS } from './place.ts';
 
 const from = Date.parse('2026-11-22T03:12:00.250Z');
 
@@ -10,6 +10,9 @@ test('every place leads to a fragment that leads back to it', () => {
     { view: 'node', cluster: 'a/b', node: '<b>?#', period: { from, to: from + 1 }, only: 'shop/' },
     { view: 'node', cluster: 'east', node: 'n', period: { last: 60 }, only: '' },
     { view: 'finding', id: '746b41d7', cluster: 'ea?st', node: 'no/de' },
+    { view: 'fallbacks', days: 90, day: '2026-11-22' },
+    { view: 'unobserved', why: null },
+    { view: 'unobserved', why: 'mode.NotObserved.Forbidden' },
     { ...VERSIONS, days: 30, rows: 'each' },
     { view: 'hours', days: 28 },
   ];
@@ -34,6 +37,7 @@ test('a period that ends before it begins is the last hour', () => {
 
 test('numbers out of their bounds are replaced by the usual ones', () => {
   expect(placeOf('#/versions?days=1e9')).toEqual(VERSIONS);
+  expect(placeOf('#/fallbacks?days=0&day=2026-13-01')).toEqual(FALLBACKS);
   expect(placeOf('#/node/east/n?last=-5')).toMatchObject({ period: { last: 3600 } });
 });
 

@@ -2,6 +2,7 @@
  * Where the reader is: the view and what it shows, all of it in the fragment of the address. So every drawing has a link of its own, the
  * server never sees what somebody looks at, and the page works under any path of a proxy.
  */
+import { momentOf } from '../../platform/moment.ts';
 
 export const GROUPINGS = ['cluster', 'pool', 'version'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
@@ -51,12 +52,33 @@ export interface VersionsPlace {
   readonly rows: (typeof ROWS)[number];
 }
 
+export interface UnobservedPlace {
+  readonly view: 'unobserved';
+  /** Only nodes with this reason, such as `mode.NotObserved.Forbidden`; null for all. */
+  readonly why: string | null;
+}
+
+export interface FallbacksPlace {
+  readonly view: 'fallbacks';
+  /** The last ones. */
+  readonly days: number;
+  /** Only what lasted on this one, such as 2026-11-22; null for all. */
+  readonly day: string | null;
+}
+
 export interface HoursPlace {
   readonly view: 'hours';
   readonly days: number;
 }
 
-export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace | HoursPlace;
+export type Place =
+  | FleetPlace
+  | NodePlace
+  | FindingPlace
+  | VersionsPlace
+  | HoursPlace
+  | UnobservedPlace
+  | FallbacksPlace;
 
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
@@ -68,8 +90,12 @@ export interface ViewProps<P extends Place> {
 }
 
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
+export const UNOBSERVED: UnobservedPlace = { view: 'unobserved', why: null };
+export const FALLBACKS: FallbacksPlace = { view: 'fallbacks', days: 30, day: null };
 export const VERSIONS: VersionsPlace = { view: 'versions', days: 7, rows: 'folded' };
 export const HOURS: HoursPlace = { view: 'hours', days: 7 };
+/** How many of them a view shows where nothing is said. */
+const DAYS = { versions: VERSIONS.days, hours: HOURS.days, fallbacks: FALLBACKS.days } as const;
 export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
 const MAX_SECONDS = 400 * 86_400;
 
@@ -86,11 +112,12 @@ export function placeOf(fragment: string): Place {
   if (view === 'finding' && first) {
     return { view, id: first, cluster: values.get('cluster'), node: values.get('node') };
   }
-  if (view === 'versions') {
-    const days = numberWithin(values.get('days'), 1, 400) ?? VERSIONS.days;
-    return { view, days, rows: oneOf(ROWS, values.get('rows')) };
-  }
-  if (view === 'hours') return { view, days: numberWithin(values.get('days'), 1, 400) ?? HOURS.days };
+  if (view === 'unobserved') return { view, why: values.get('why') };
+  const days = numberWithin(values.get('days'), 1, 400);
+  if (view === 'versions')
+    return { view, days: days ?? VERSIONS.days, rows: oneOf(ROWS, values.get('rows')) };
+  if (view === 'hours') return { view, days: days ?? HOURS.days };
+  if (view === 'fallbacks') return { view, days: days ?? FALLBACKS.days, day: dayOf(values.get('day')) };
   return {
     view: 'fleet',
     group: oneOf(GROUPINGS, values.get('group')),
@@ -124,23 +151,24 @@ export function fragmentOf(place: Place): string {
     path = [place.view, place.id];
     put('cluster', place.cluster, null);
     put('node', place.node, null);
-  } else {
-    put('days', place.days, VERSIONS.days);
+  } else if (place.view === 'unobserved') put('why', place.why, null);
+  else {
+    put('days', place.days, DAYS[place.view]);
     if (place.view === 'versions') put('rows', place.rows, VERSIONS.rows);
+    if (place.view === 'fallbacks') put('day', place.day, null);
   }
   const query = values.toString();
   return `#/${path.map(encodeURIComponent).join('/')}${query === '' ? '' : `?${query}`}`;
 }
 
 function periodOf(values: URLSearchParams): Period {
-  const [from, to] = ['from', 'to'].map((name) => timeOf(values.get(name) ?? ''));
+  const [from, to] = ['from', 'to'].map((name) => momentOf(values.get(name) ?? '', Date.now()));
   if (from !== undefined && to !== undefined && from < to) return { from, to };
   return { last: numberWithin(values.get('last'), 10, MAX_SECONDS) ?? DEFAULT_PERIOD.last };
 }
 
-/** A time that somebody typed without a zone is UTC, as all times of the page. */
-const timeOf = (text: string): number =>
-  Date.parse(/^[\d-]+[T ][\d:.]+$/.test(text) ? `${text.replace(' ', 'T')}Z` : text);
+const dayOf = (text: string | null): string | null =>
+  /^\d{4}-\d\d-\d\d$/.test(text ?? '') && momentOf(text ?? '', 0) !== undefined ? text : null;
 
 function numberWithin(text: string | null, min: number, max: number): number | undefined {
   const number = Number(text ?? Number.NaN);

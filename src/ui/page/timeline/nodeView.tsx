@@ -1,6 +1,7 @@
 /*
  * One node over time.
  */
+import { useState } from 'preact/hooks';
 import type { TimelineAnswer } from '../../api.ts';
 import { MIN_SPAN_MS, type Range, widened } from '../drawing/timeScale.ts';
 import { apiPath } from '../parts/client.ts';
@@ -8,7 +9,7 @@ import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
 import { useSettled } from '../parts/settled.ts';
 import { Trail } from '../parts/trail.tsx';
-import type { NodePlace, ViewProps } from '../place.ts';
+import type { NodePlace, Period, ViewProps } from '../place.ts';
 import { ago, moment, msOf, visible } from '../text.ts';
 import { FindingTable } from './findingTable.tsx';
 import { HangTable } from './hangTable.tsx';
@@ -28,10 +29,21 @@ export function NodeView({ place, go }: ViewProps<NodePlace>) {
   const { answer } = polled;
   const range = shownRange(place, answer);
   const isUnknown = answer !== undefined && answer.firstSeen === null && answer.empty !== null;
-  const setRange = (next: Range) => {
-    const [from, to] = [Math.round(next.from), Math.round(next.to)];
-    go({ ...place, period: { from, to: Math.max(to, from + MIN_SPAN_MS) } }, true);
+  const setRange = (next: Range) => go({ ...place, period: periodOf(next) }, true);
+  const [left, setLeft] = useState<readonly Period[]>([]);
+  const jump = (next: Range) => {
+    setLeft([...left, place.period]);
+    go({ ...place, period: periodOf(next) });
   };
+  // The browser's own way back may have led there already.
+  const at = left.findLastIndex((each) => JSON.stringify(each) !== JSON.stringify(place.period));
+  const last = left[at];
+  const back =
+    last &&
+    (() => {
+      setLeft(left.slice(0, at));
+      go({ ...place, period: last });
+    });
   return (
     <>
       <Trail>{visible(cluster)}</Trail>
@@ -39,12 +51,26 @@ export function NodeView({ place, go }: ViewProps<NodePlace>) {
       <AnswerState polled={polled} what="the timeline" />
       {answer !== undefined && (
         <>
-          {!isUnknown && <PeriodBar place={place} go={go} range={range} onRange={setRange} />}
+          {!isUnknown && (
+            <PeriodBar
+              {...{ place, go, range }}
+              now={msOf(answer.now)}
+              onRange={setRange}
+              onJump={jump}
+              onBack={back}
+            />
+          )}
           <NoAgent answer={answer} />
           {!isUnknown && answer.empty !== null && <EmptyNotice why={answer.empty} />}
           {!isUnknown && (
             <>
-              <TimelineChart answer={answer} range={range} only={place.only} onRange={setRange} />
+              <TimelineChart
+                {...{ answer, range }}
+                only={place.only}
+                onRange={setRange}
+                onJump={jump}
+                onBack={back}
+              />
               <HangTable answer={answer} range={range} />
               <FindingTable answer={answer} range={range} only={place.only} onRange={setRange} />
             </>
@@ -53,6 +79,11 @@ export function NodeView({ place, go }: ViewProps<NodePlace>) {
       )}
     </>
   );
+}
+
+function periodOf(range: Range): Range {
+  const [from, to] = [Math.round(range.from), Math.round(range.to)];
+  return { from, to: Math.max(to, from + MIN_SPAN_MS) };
 }
 
 /** What the server knows of the period, and a little more on both sides. Until when the present lasts, the server knows better than this browser. */

@@ -1,17 +1,23 @@
 /*
  * Which period is shown, and which containers: in figures and buttons, for whoever has no wheel.
  */
-
-import { useContext } from 'preact/hooks';
+import { useContext, useState } from 'preact/hooks';
 import { duration } from '../../../analysis/words.ts';
 import { moved, type Range, zoomed } from '../drawing/timeScale.ts';
 import { AccessContext } from '../parts/polling.ts';
 import type { NodePlace, ViewProps } from '../place.ts';
 import { moment } from '../text.ts';
+import { typedPeriod } from './typedPeriod.ts';
 
 interface Props extends ViewProps<NodePlace> {
   readonly range: Range;
+  /** By the clock of the database. */
+  readonly now: number;
   readonly onRange: (range: Range) => void;
+  /** To another period, which can be left again. */
+  readonly onJump: (range: Range) => void;
+  /** Leaves it; undefined if there is none before. */
+  readonly onBack: (() => void) | undefined;
 }
 
 const LIVE_PERIODS: readonly (readonly [seconds: number, name: string])[] = [
@@ -22,7 +28,7 @@ const LIVE_PERIODS: readonly (readonly [seconds: number, name: string])[] = [
   [604_800, '7 d'],
 ];
 
-export function PeriodBar({ place, go, range, onRange }: Props) {
+export function PeriodBar({ place, go, range, now, onRange, onJump, onBack }: Props) {
   const { isRecord } = useContext(AccessContext);
   const { period } = place;
   const span = range.to - range.from;
@@ -45,8 +51,14 @@ export function PeriodBar({ place, go, range, onRange }: Props) {
           {step('Zoom in', '+', zoomed(range, 0.5, middle))}
           {step('Zoom out', '−', zoomed(range, 2, middle))}
           {step('Later', '→', moved(range, span / 2))}
+          {onBack !== undefined && (
+            <button type="button" class="small" onClick={onBack}>
+              Back
+            </button>
+          )}
         </div>
       </fieldset>
+      <TypedPeriod range={range} now={now} onJump={onJump} />
       <div class="search">
         <label for="only">Only containers of</label>
         <input
@@ -60,6 +72,39 @@ export function PeriodBar({ place, go, range, onRange }: Props) {
         />
       </div>
     </section>
+  );
+}
+
+function TypedPeriod({ range, now, onJump }: Pick<Props, 'range' | 'now' | 'onJump'>) {
+  const [text, setText] = useState('');
+  const [problem, setProblem] = useState<string>();
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const found = typedPeriod(text, now, range.to - range.from);
+    if (typeof found === 'string') return setProblem(found);
+    setProblem(undefined);
+    onJump(found);
+  };
+  return (
+    <form class="search" onSubmit={submit}>
+      <label for="typed">Go to (UTC)</label>
+      <input
+        id="typed"
+        type="search"
+        placeholder="-5d 03:12 or 03:05 to 03:20"
+        autocomplete="off"
+        spellcheck={false}
+        aria-invalid={problem !== undefined}
+        aria-describedby={problem && 'typed-problem'}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      {problem !== undefined && (
+        <p id="typed-problem" class="is-bad" role="alert">
+          {problem}
+        </p>
+      )}
+    </form>
   );
 }
 

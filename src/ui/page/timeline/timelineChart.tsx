@@ -1,5 +1,6 @@
 /*
- * The rows of a node over one axis. The wheel zooms while the drawing has the focus or with Ctrl, dragging and the arrow keys move.
+ * The rows of a node over one axis. The wheel zooms while the drawing has the focus or with Ctrl, dragging and the arrow keys move. A stretch that
+ * is dragged over the axis becomes the period.
  */
 import type { TargetedMouseEvent, TargetedPointerEvent, TargetedWheelEvent } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
@@ -29,13 +30,17 @@ interface Props {
   readonly range: Range;
   readonly only: string;
   readonly onRange: (range: Range) => void;
+  /** To a stretch, which can be left again. */
+  readonly onJump: (range: Range) => void;
+  /** Leaves it; undefined if there is none before. */
+  readonly onBack: (() => void) | undefined;
 }
 
 /** Between the rows of one pod. */
 const WITHIN_POD = 2;
 const RIGHT = 8;
 
-export function TimelineChart({ answer, range, only, onRange }: Props) {
+export function TimelineChart({ answer, range, only, onRange, onJump, onBack }: Props) {
   const [ref, width] = useElementWidth<HTMLDivElement>();
   const [room, setRoom] = useState(ROOM);
   const pods = useMemo(() => podLives(answer, range, only, room), [answer, range.from, range.to, only, room]);
@@ -57,7 +62,7 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
     ]);
   }, [pods, width]);
   const scale = new TimeScale(range, layout.left, width - RIGHT);
-  const gestures = useGestures(range, scale, onRange);
+  const { chosen, gestures } = useGestures({ range, scale, onRange, onJump, onBack });
   const row = (key: string) => layout.rows.get(key) ?? { top: 0, height: 0, label: 0 };
   const until = Math.min(msOf(answer.now), Math.max(range.to, msOf(answer.to)));
   const watched = useMemo(() => watchedPeriods(answer), [answer]);
@@ -139,6 +144,9 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
                 ))}
               </g>
             ))}
+            {chosen !== undefined && (
+              <rect class="stretch" {...scale.span(chosen.from, chosen.to)} y="0" height={layout.height} />
+            )}
             <Crosshair scale={scale} left={layout.left} top={AXIS} height={layout.height} />
           </svg>
         )}
@@ -147,7 +155,8 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
       <PodsNotShown pods={pods} room={room} onRoom={setRoom} />
       <p class="soft hint">
         {pods.shown.length === 0 && 'No container changed in this period. '}
-        Click the drawing: then the wheel or + and − zoom, dragging or ← and → move.
+        Drag over the axis of time to zoom into a stretch; Escape or Back leaves it. Click the drawing: then
+        the wheel or + and − zoom, dragging or ← and → move.
       </p>
     </section>
   );
@@ -165,6 +174,7 @@ function Axis({ scale, layout, width }: AxisProps) {
   const lines = ticks.map(({ at }) => `M${Math.round(scale.x(at)) + 0.5} ${AXIS}V${layout.height}`).join('');
   return (
     <g>
+      <rect class="axis" x={layout.left} y="0" width={Math.max(0, width - layout.left)} height={AXIS} />
       <path class="tick-line" d={lines} />
       <path class="axis-line" d={`M${layout.left} ${AXIS - 0.5}H${width}`} />
       {ticks.map(({ at, label }) => {
@@ -191,25 +201,33 @@ function inWords(
   ).length;
   const mode = modes.rows.at(-1)?.toMode ?? 'Unknown';
   const period = `from ${moment(range.from)} to ${moment(range.to)} UTC`;
-  return `Timeline of ${node} ${period}: ${counted(missed, 'missed event')}, mode ${mode}. Plus and minus zoom, the arrow keys move. The table below has the findings.`;
+  return `Timeline of ${node} ${period}: ${counted(missed, 'missed event')}, mode ${mode}. Plus and minus zoom, the arrow keys move, Escape goes back. The table below has the findings.`;
 }
 
 interface Drag {
   readonly x: number;
   readonly range: Range;
   readonly scale: TimeScale;
+  /** It chooses a stretch of the axis, and moves nothing. */
+  readonly chooses: boolean;
   isMoving: boolean;
 }
 
-/** Wheel, drag and keys. */
-function useGestures(range: Range, scale: TimeScale, onRange: (range: Range) => void) {
+interface GestureOptions extends Pick<Props, 'range' | 'onRange' | 'onJump' | 'onBack'> {
+  readonly scale: TimeScale;
+}
+
+/** Wheel, drag and keys, and the stretch that is being chosen. */
+function useGestures({ range, scale, onRange, onJump, onBack }: GestureOptions) {
   const drag = useRef<Drag | undefined>(undefined);
+  const [chosen, setChosen] = useState<Range>();
   const xOf = ({ clientX, currentTarget }: TargetedMouseEvent<HTMLElement>) =>
     clientX - currentTarget.getBoundingClientRect().left;
-  const onEnd = () => {
+  const end = () => {
     drag.current = undefined;
+    setChosen(undefined);
   };
-  return {
+  const gestures = {
     onWheel: (event: TargetedWheelEvent<HTMLElement>) => {
       if (!event.ctrlKey && document.activeElement !== event.currentTarget) return;
       event.preventDefault();
@@ -219,8 +237,9 @@ function useGestures(range: Range, scale: TimeScale, onRange: (range: Range) => 
       } else onRange(zoomed(range, 1.0015 ** event.deltaY, scale.moment(xOf(event))));
     },
     onPointerDown: (event: TargetedPointerEvent<HTMLElement>) => {
-      if (event.button === 0 && event.isPrimary)
-        drag.current = { x: xOf(event), range, scale, isMoving: false };
+      if (event.button !== 0 || !event.isPrimary) return;
+      const chooses = event.target instanceof Element && event.target.classList.contains('axis');
+      drag.current = { x: xOf(event), range, scale, chooses, isMoving: false };
     },
     onPointerMove: (event: TargetedPointerEvent<HTMLElement>) => {
       const from = drag.current;
@@ -230,17 +249,31 @@ function useGestures(range: Range, scale: TimeScale, onRange: (range: Range) => 
       if (!from.isMoving && Math.abs(dx) < 4) return;
       if (!from.isMoving) event.currentTarget.setPointerCapture(event.pointerId);
       from.isMoving = true;
-      onRange(moved(from.range, from.scale.moment(0) - from.scale.moment(dx)));
+      if (from.chooses) setChosen(stretchOf(from, xOf(event)));
+      else onRange(moved(from.range, from.scale.moment(0) - from.scale.moment(dx)));
     },
-    onPointerUp: onEnd,
-    onPointerCancel: onEnd,
+    onPointerUp: () => {
+      end();
+      if (chosen !== undefined) onJump(chosen);
+    },
+    onPointerCancel: end,
     onKeyDown: (event: KeyboardEvent) => {
+      if (event.key === 'Escape') return drag.current === undefined ? onBack?.() : end();
       const next = rangeOfKey(event.key, range);
       if (next === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       onRange(next);
     },
   };
+  return { chosen, gestures };
+}
+
+/** From where the drag began to a place, and never beyond what is shown. */
+function stretchOf({ x, scale, range }: Drag, to: number): Range {
+  const [first = 0, last = 0] = [x, to].map((each) =>
+    Math.min(range.to, Math.max(range.from, scale.moment(each))),
+  );
+  return { from: Math.min(first, last), to: Math.max(first, last) };
 }
 
 function rangeOfKey(key: string, range: Range): Range | undefined {

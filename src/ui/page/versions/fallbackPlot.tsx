@@ -1,7 +1,7 @@
 /*
  * A column for each day on which a kubelet fell back.
  */
-import type { DayOfFallbacks } from '../../api.ts';
+import type { DayOfFallbacks, ObservedDay } from '../../api.ts';
 import { Drawing } from '../drawing/drawing.tsx';
 import { dayOf } from '../drawing/timeScale.ts';
 import { count, counted } from '../text.ts';
@@ -12,27 +12,37 @@ interface Props {
   readonly from: number;
   readonly to: number;
   readonly width: number;
+  /** A day without any is marked. */
+  readonly observed?: readonly ObservedDay[];
+  /** Opens a day, in milliseconds since 1970. Whoever offers it has another way for keyboards. */
+  readonly onDay?: (day: number) => void;
 }
 
 const [TOP, PLOT, BOTTOM] = [18, 130, 26];
 /** The width of a day's name. */
 const LABEL = 44;
 
-export function FallbackPlot({ days, from, to, width }: Props) {
+export function FallbackPlot({ days, from, to, width, observed = [], onDay }: Props) {
   const columns = columnsOf(days, from, to);
   const most = columns.reduce((top, { fallbacks }) => Math.max(top, fallbacks), 1);
   const pitch = width / columns.length;
   const every = Math.max(1, Math.ceil(60 / pitch));
   const height = TOP + PLOT + BOTTOM;
+  const unobserved = new Set(observed.filter(({ nodes }) => nodes === 0).map(({ day }) => Date.parse(day)));
   return (
-    <Drawing width={width} height={height} label={inWords(days)}>
+    <Drawing width={width} height={height} label={inWords(days, unobserved.size)}>
       <path class="axis-line" d={`M0 ${TOP + PLOT + 0.5}H${width}`} />
       {columns.map(({ day, fallbacks, nodes }, n) => {
         const tall = (fallbacks / most) * PLOT;
         const wide = Math.min(48, Math.max(2, pitch * 0.7));
         const middle = (n + 0.5) * pitch;
         return (
-          <g key={day}>
+          <g key={day} class={onDay && 'day'} onPointerUp={onDay && (() => onDay(day))}>
+            {fallbacks === 0 && unobserved.has(day) && (
+              <rect class="gap-plate" x={n * pitch} y={TOP} width={pitch} height={PLOT}>
+                <title>{`${dayOf(day)}: nobody observed a kubelet`}</title>
+              </rect>
+            )}
             {fallbacks > 0 && (
               <>
                 <title>{`${dayOf(day)}: ${counted(fallbacks, 'fallback')} on ${counted(nodes, 'node')}`}</title>
@@ -63,10 +73,11 @@ export function FallbackPlot({ days, from, to, width }: Props) {
   );
 }
 
-const inWords = (days: readonly DayOfFallbacks[]): string =>
-  days
-    .map(
+const inWords = (days: readonly DayOfFallbacks[], unobserved: number): string =>
+  [
+    ...days.map(
       ({ cluster, day, fallbacks, nodes }) =>
         `${day}, ${cluster}: ${counted(fallbacks, 'fallback')} on ${counted(nodes, 'node')}`,
-    )
-    .join('. ');
+    ),
+    ...(unobserved > 0 ? [`Nobody observed a kubelet on ${counted(unobserved, 'day')}`] : []),
+  ].join('. ');

@@ -1,0 +1,56 @@
+/*
+ * GET /api/fallbacks: which kubelets gave up their event stream, since when and until when: the rows of `plegwatch fallbacks`, and how many began on
+ * each day. The answer to the same period, to the minute, is remembered for a minute.
+ */
+import { desc } from 'drizzle-orm';
+import { fallbacksOf, NO_FALLBACK } from '../../analysis/fallbacks/fallbacks.ts';
+import { millis } from '../../protocol/units.ts';
+import { bytewise } from '../../store/expressions.ts';
+import { fallbackIntervals } from '../../store/schema/views.ts';
+import type { FallbacksAnswer } from '../api.ts';
+import { type Period, parametersOf, periodIn } from '../parameters.ts';
+import { remembered } from '../remembered.ts';
+import type { Reader } from './reader.ts';
+import { readFallbacks, readObservedDays } from './statements.ts';
+import { endOf, lastEnded } from './timelineRows.ts';
+
+const DAY_MS = 86_400_000;
+const MAX_DAYS = 400;
+/** Of one day of one cluster each. */
+const MAX_DAY_ROWS = 20_000;
+const KEPT_FOR = millis(60_000);
+const MAX_KEPT = 16;
+
+export function fallbacksAnswers(reader: Reader): (query: URLSearchParams) => Promise<FallbacksAnswer> {
+  const answers = remembered<FallbacksAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
+  return async (query) => {
+    const period = periodIn(parametersOf(query, ['from', 'to']), 30 * DAY_MS, MAX_DAYS, new Date());
+    const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
+    return answers.ask(minutes.join(), () => fallbacksAnswer(reader, period));
+  };
+}
+
+function fallbacksAnswer({ clusters, read }: Reader, period: Period): Promise<FallbacksAnswer> {
+  const [from, to] = [period.from.toISOString(), period.to.toISOString()];
+  const view = fallbackIntervals;
+  const lasted = fallbacksOf({ cluster: clusters ?? undefined, node: undefined, ...period });
+  return read(async (runner) => {
+    const rows = await lastEnded(runner, { to }, ['from', 'to'], (db) =>
+      db
+        .select({
+          ...{ cluster: view.cluster, node: view.node, notBefore: view.not_before, from: view.from_at },
+          ...{ to: view.to_at, hours: view.hours, mode: view.mode, reason: view.reason },
+          ...{ nextMode: view.next_mode, brokeWith: view.our_stream_ended_with, findings: view.findings },
+          ...{ kubeletVersion: view.kubelet_version },
+          ...{ runtimeName: view.runtime_name, runtimeVersion: view.runtime_version },
+        })
+        .from(view)
+        .where(lasted)
+        .orderBy(endOf(view.to_at), desc(view.from_at), bytewise(view.cluster), bytewise(view.node)),
+    );
+    const { rows: days } = await runner.run(readFallbacks, [clusters, from, to, MAX_DAY_ROWS]);
+    const { rows: observed } = await runner.run(readObservedDays, [clusters, from, to]);
+    const now = new Date().toISOString();
+    return { now, from, to, rows, days, observed, empty: rows.rows.length === 0 ? NO_FALLBACK : null };
+  });
+}
