@@ -306,7 +306,7 @@ needs('postgres', 'chromium')('the page over days', () => {
     expect(folded.length).toBeLessThan((expected?.rows ?? 0) / 2);
     expect(folded[0]).toMatch(/[1-9]\d* missed of/);
     const height = await page.evaluate<number>('document.documentElement.scrollHeight');
-    expect(height).toBeLessThan(2_500);
+    expect(height).toBeLessThan(2_000);
     expect(await tab.barriers()).toEqual([]);
     await page.getByRole('radio', { name: 'each' }).check({ force: true });
     await page.getByRole('button', { name: `Show ${(expected?.rows ?? 0) - 20} more rows` }).click();

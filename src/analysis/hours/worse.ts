@@ -49,13 +49,13 @@ export function changeSince(pools: readonly PoolHours[], end: number): Change {
   const unknown =
     silent === 0
       ? ''
-      : `; of ${silent === 1 ? 'one node' : `${silent} nodes`} without a reporting agent it cannot be known`;
+      : `; of ${silent === 1 ? 'one node' : `${count(silent)} nodes`} without a reporting agent it cannot be known`;
   const worse = RULES.flatMap((rule) => clauseOf(days, rule, end));
   if (worse.length > 0) {
     return { verdict: 'worse', sentence: `Worse than yesterday: ${worse.join('; ')}${unknown}.` };
   }
   if (!days.some(isComparable)) {
-    const why = silent > 0 ? `no agent of ${silent} nodes reports` : 'nothing was observed a day ago';
+    const why = silent > 0 ? `no agent of ${count(silent)} nodes reports` : 'nothing was observed a day ago';
     const sentence = `Whether anything became worse since yesterday cannot be known: ${why}.`;
     return { verdict: 'unknown', sentence };
   }
@@ -108,7 +108,10 @@ function worseMissed(days: Days): Worse | undefined {
   const usual = Math.max(...before.missed);
   const hour = today.missed.findIndex((missed) => missed > usual);
   return {
-    ...{ excess: is - expected, what: `${is} missed event${is === 1 ? '' : 's'} instead of ${was}` },
+    ...{
+      excess: is - expected,
+      what: `${count(is)} missed event${is === 1 ? '' : 's'} instead of ${count(was)}`,
+    },
     hour: hour === -1 ? today.missed.findIndex((missed) => missed * DAY_HOURS > expected) : hour,
   };
 }
@@ -117,7 +120,10 @@ function worseFallback(days: Days): Worse | undefined {
   const [was, is] = [days.before.fallen.at(-1) ?? 0, days.today.fallen.at(-1) ?? 0];
   if (!isComparable(days) || is <= was) return undefined;
   return {
-    ...{ excess: is - was, what: `${is} kubelet${is === 1 ? '' : 's'} in fallback instead of ${was}` },
+    ...{
+      excess: is - was,
+      what: `${count(is)} kubelet${is === 1 ? '' : 's'} in fallback instead of ${count(was)}`,
+    },
     hour: days.today.fallen.findIndex((fallen) => fallen > was),
   };
 }
@@ -128,7 +134,7 @@ function worseSlow(days: Days): Worse | undefined {
   return {
     ...{
       excess: is - was,
-      what: `PLEG slow or hung on up to ${is} node${is === 1 ? '' : 's'} instead of ${was}`,
+      what: `PLEG slow or hung on up to ${count(is)} node${is === 1 ? '' : 's'} instead of ${count(was)}`,
     },
     hour: days.today.slow.findIndex((slow) => slow > was),
   };
@@ -154,5 +160,6 @@ const unobserved = (known: number, watched = 0): number => (known === 0 ? 0 : 1 
 const unobservedShare = ({ knownSeconds, watchedSeconds }: Figures): number =>
   unobserved(sum(knownSeconds), sum(watchedSeconds));
 
+const count = (n: number): string => n.toLocaleString('en-US');
 const percent = (part: number): string => `${Math.round(part * 100)} %`;
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, each) => all + each, 0);

@@ -120,13 +120,14 @@ export function sliceInWords(
 ): string {
   const begin = msOf(from) + slice * seconds * 1000;
   const period = `${moment(begin).slice(0, 16)} – ${moment(begin + seconds * 1000).slice(11, 16)} UTC`;
-  if ((pool.knownSeconds[slice] ?? 0) === 0) return `${nameOf(pool)}, ${period}: no node of it was known`;
+  const known = pool.knownSeconds[slice] ?? 0;
+  if (known === 0) return `${nameOf(pool)}, ${period}: no node of it was known`;
   const facts = [
     counted(pool.missed[slice] ?? 0, 'missed event'),
     `${count(pool.fallen[slice] ?? 0)} in fallback`,
     `PLEG slow or hung on ${count(pool.slow[slice] ?? 0)}`,
-    `${share(1 - shareOf(pool, 'unobserved', slice))} observed`,
+    `${share((pool.watchedSeconds[slice] ?? 0) / known)} observed`,
     ...lines.filter((line) => line.slice === slice).map(({ title }) => title.replace(/^.* UTC: /, '')),
   ];
-  return `${nameOf(pool)}, ${period}: ${facts.join(', ')}, of ${counted(pool.nodes, 'node')}`;
+  return `${nameOf(pool)}, ${period}, ${counted(pool.nodes, 'node')}: ${facts.join(', ')}`;
 }
