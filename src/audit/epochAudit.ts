@@ -154,7 +154,7 @@ class EpochAudit {
         break;
       case 'ended':
         this.#stalled = null;
-        for (const reading of this.#readings) reading.ended(step.state);
+        for (const reading of this.#readings) reading.ended(step.at, step.state);
         break;
       case 'stalled':
         this.#stalled ??= step.at;

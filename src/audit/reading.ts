@@ -88,7 +88,7 @@ export class Reading {
       profile,
       mintId,
     });
-    this.#comparison.unsubscribed('down');
+    this.#comparison.unsubscribed(mono(0), 'down');
   }
 
   opened(at: Mono, openedNs: bigint): void {
@@ -96,8 +96,8 @@ export class Reading {
     this.#comparison.subscribed(this.#session, at, openedNs);
   }
 
-  ended(state: 'down' | 'absent'): void {
-    this.#comparison.unsubscribed(state);
+  ended(at: Mono, state: 'down' | 'absent'): void {
+    this.#comparison.unsubscribed(at, state);
   }
 
   /** `cause` is that of a stored gap; a later version may have others. */

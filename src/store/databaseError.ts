@@ -126,6 +126,9 @@ export const isRowRefused = (error: unknown): error is Error =>
 /** Whether a lock was not granted in time. */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
+/** Whether a schema or table was made by another transaction at the same time. */
+export const isMadeAlready = (error: unknown): boolean => /^(23505|42P06|42P07)$/.test(sqlState(error) ?? '');
+
 /** Whether a later term of the cluster's leader has begun: store.check_term. */
 export const isDeposed = (error: unknown): boolean => sqlState(error) === 'PW001';
 

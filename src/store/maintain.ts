@@ -9,12 +9,15 @@
  * partitions. The next run finishes what an interrupted one began. Only a run that did everything that was due counts as a success:
  * the controllers report when the last one was.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { escapeIdentifier } from 'pg';
+import { PlegwatchError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
 import { withClient } from './connection.ts';
 import type { DatabaseSettings } from './databaseAccess.ts';
-import { explainDatabaseError } from './databaseError.ts';
+import { explainDatabaseError, isLockTimeout } from './databaseError.ts';
 import { databaseNow } from './expressions.ts';
+import { CURE_OF_LOCKS, holdersOf, lockedError } from './lockHolders.ts';
 import { DAYS_AHEAD } from './partitions.ts';
 import type { SqlRunner } from './runner.ts';
 import { maintenance } from './schema/tables.ts';
@@ -27,12 +30,11 @@ import {
   deleteGoneNodes,
   listExpiredPartitions,
   makePartitions,
-  tryMaintenanceLock,
 } from './statements.ts';
 
 export interface MaintainOptions extends DatabaseSettings {
   readonly log: Logger;
-  /** For tests. Default: {@link LOCK_WAIT_MS}. */
+  /** For tests. Default: {@link LOCK_WAIT_MS}, and {@link OTHER_WAIT_MS} for another maintenance. */
   readonly lockWaitMs?: number;
 }
 
@@ -50,43 +52,73 @@ type ExpiredPartition = RowOf<typeof listExpiredPartitions>;
 const ABANDONED_DAYS = 7;
 /** How long to wait for the readers of a table each time; the next run tries again. */
 const LOCK_WAIT_MS = 60_000;
+/** How long another maintenance may take: that of 5,000 nodes takes a few minutes. */
+const OTHER_WAIT_MS = 15 * 60_000;
+const LOCK_TRY_MS = 500;
+const LOCK_PAUSE_MS = 2_000;
 
 /**
- * Returns null if another maintenance of this database is running. Its lock is held by a transaction on a connection of its own: partitions
- * cannot be detached inside one, and a lock of a session could stay behind in a pooler.
+ * Waits for another maintenance of this database. The lock is held by a transaction on a connection of its own: partitions cannot be detached
+ * inside one, and a lock of a session could stay behind in a pooler. No reader can take it.
+ *
+ * Throws DATABASE_TIMEOUT, with who holds what, where the other one does not end, and after everything else where a reader keeps a partition.
  */
-export async function maintain(options: MaintainOptions): Promise<MaintenanceResult | null> {
+export async function maintain(options: MaintainOptions): Promise<MaintenanceResult> {
+  const { lockWaitMs = OTHER_WAIT_MS, log } = options;
   return withClient(options, 'plegwatch maintain (lock)', async (holder) => {
-    await holder.run(command('BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0'));
-    const { rows } = await holder.run(tryMaintenanceLock);
-    if (rows[0]?.got !== true) {
-      options.log.info('another maintenance is running');
-      return null;
+    try {
+      await lock(holder, lockWaitMs);
+      const done = await withClient(options, 'plegwatch maintain', (sql) => maintainWith(sql, options));
+      if (done.kept.length > 0) throw await keptError(holder, done.kept);
+      await holder.query((db) => db.update(maintenance).set({ succeeded_at: databaseNow }));
+      await holder.run(command('COMMIT'));
+      log.info(done, 'database maintained');
+      return done;
+    } catch (error) {
+      if (!isLockTimeout(error)) throw explainDatabaseError(options, error);
+      throw await lockedError(holder, options, error);
     }
-    return withClient(options, 'plegwatch maintain', (sql) => maintainWith(sql, options));
   });
+}
+
+/** Takes the lock for a transaction. Between two tries it holds nothing: a pool may be as small as the other maintenance needs. */
+async function lock(holder: SqlRunner, lockWaitMs: number): Promise<void> {
+  const deadline = performance.now() + lockWaitMs;
+  for (;;) {
+    try {
+      await holder.run(command('BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0'));
+      await holder.run(command(`SET LOCAL lock_timeout = ${Math.min(lockWaitMs, LOCK_TRY_MS)}`));
+      await holder.run(command('LOCK TABLE store.maintenance IN SHARE ROW EXCLUSIVE MODE'));
+      return;
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+      await holder.run(command('ROLLBACK'));
+      if (performance.now() > deadline) throw error;
+      await pause(LOCK_PAUSE_MS);
+    }
+  }
 }
 
 async function maintainWith(sql: SqlRunner, options: MaintainOptions): Promise<MaintenanceResult> {
   const { log, lockWaitMs = LOCK_WAIT_MS } = options;
-  try {
-    // Through a pooler they would be set for whoever gets the session next. A slow reader then ends a run only by its deadline.
-    if (options.databasePoolMode !== 'transaction')
-      await sql.run(command(`SET lock_timeout = ${lockWaitMs}`));
-    const made = await sql.run(makePartitions, [DAYS_AHEAD]);
-    const { dropped, kept } = await dropExpired(sql, log);
-    await sql.run(cutFutureTimes);
-    await sql.run(deleteExpired);
-    await sql.run(deleteExpiredEpochs);
-    await sql.run(deleteGoneNodes);
-    const abandoned = await sql.run(closeAbandoned, [ABANDONED_DAYS]);
-    if (kept.length === 0) await sql.query((db) => db.update(maintenance).set({ succeeded_at: databaseNow }));
-    const done = { made: made.rows[0]?.made ?? 0, dropped, kept, abandoned: abandoned.count };
-    log.info(done, 'database maintained');
-    return done;
-  } catch (error) {
-    throw explainDatabaseError(options, error);
-  }
+  // Through a pooler they would be set for whoever gets the session next. A slow reader then ends a run only by its deadline.
+  if (options.databasePoolMode !== 'transaction') await sql.run(command(`SET lock_timeout = ${lockWaitMs}`));
+  const made = await sql.run(makePartitions, [DAYS_AHEAD]);
+  const { dropped, kept } = await dropExpired(sql, log);
+  await sql.run(cutFutureTimes);
+  await sql.run(deleteExpired);
+  await sql.run(deleteExpiredEpochs);
+  await sql.run(deleteGoneNodes);
+  const abandoned = await sql.run(closeAbandoned, [ABANDONED_DAYS]);
+  return { made: made.rows[0]?.made ?? 0, dropped, kept, abandoned: abandoned.count };
+}
+
+async function keptError(sql: SqlRunner, kept: readonly string[]): Promise<PlegwatchError> {
+  return new PlegwatchError(
+    'DATABASE_TIMEOUT',
+    `Everything else was maintained, but these partitions could not be dropped, as the log says: ${kept.join(', ')}.${await holdersOf(sql)}`,
+    CURE_OF_LOCKS,
+  );
 }
 
 /** Drops what is expired. What a reader keeps is tried once more, after everything else. */

@@ -9,7 +9,8 @@ import { untilReachable } from '../platform/untilReachable.ts';
 import { type Micros, millis } from '../protocol/units.ts';
 import { withClient } from './connection.ts';
 import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';
-import { explainDatabaseError } from './databaseError.ts';
+import { explainDatabaseError, isLockTimeout, isMadeAlready } from './databaseError.ts';
+import { lockedError } from './lockHolders.ts';
 import {
   type AppliedMigration,
   compareApplied,
@@ -35,10 +36,10 @@ export interface MigrateOptions extends DatabaseSettings {
   readonly databaseWait?: Micros | undefined;
   /** The folder of migration files; by default the one beside this program's package.json. */
   readonly migrationsDir?: string | undefined;
+  /** For tests. Default: {@link LOCK_WAIT_MS}. */
+  readonly lockWaitMs?: number;
 }
 
-/** An advisory lock, the same in every version: two migrations of one database never run at the same time. */
-const LOCK = 5_143_873_211;
 const LOCK_WAIT_MS = 120_000;
 
 /** Applies what is missing and returns the names of those migrations. Safe to run twice, also at the same time. */
@@ -54,9 +55,7 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
   return withClient(options, 'plegwatch migrate', async (sql) => {
     try {
       // One transaction, which an error rolls back: the connection is closed after it.
-      await sql.run(command('BEGIN'));
-      await sql.run(command(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`));
-      await sql.run(command('SELECT pg_advisory_xact_lock($1)'), [LOCK]);
+      await begin(sql, options.lockWaitMs ?? LOCK_WAIT_MS);
       const before = await readApplied(sql);
       compareApplied(files, before);
       const missing = files.slice(before.length);
@@ -68,20 +67,42 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
       log.info({ database: databaseAt(options), applied, version }, 'database migrated');
       return { applied };
     } catch (error) {
-      throw explainDatabaseError(options, error);
+      if (!isLockTimeout(error)) throw explainDatabaseError(options, error);
+      await sql.run(command('ROLLBACK'));
+      throw await lockedError(sql, options, error);
     }
   });
 }
 
-async function readApplied(sql: SqlRunner): Promise<AppliedMigration[]> {
+/** Begins the transaction that migrates. Two migrations of one database never run at the same time, and no reader can take their lock. */
+async function begin(sql: SqlRunner, lockWaitMs: number): Promise<void> {
+  await sql.run(command('BEGIN'));
+  await sql.run(command(`SET LOCAL lock_timeout = ${lockWaitMs}`));
   const { rows } = await sql.run(hasMigrations);
-  if (rows[0]?.there !== true) return [];
-  return sql.query((db) => db.select().from(migration).orderBy(migration.number));
+  const isNew = rows[0]?.there !== true;
+  if (isNew && !(await isMade(sql))) {
+    await sql.run(command('ROLLBACK'));
+    return begin(sql, lockWaitMs);
+  }
+  await sql.run(command('LOCK TABLE store.migration IN SHARE ROW EXCLUSIVE MODE'));
 }
+
+/** Makes the table of migrations. False where another migration made it meanwhile. */
+async function isMade(sql: SqlRunner): Promise<boolean> {
+  try {
+    await sql.run(createMigrationTable);
+    return true;
+  } catch (error) {
+    if (isMadeAlready(error)) return false;
+    throw error;
+  }
+}
+
+const readApplied = (sql: SqlRunner): Promise<AppliedMigration[]> =>
+  sql.query((db) => db.select().from(migration).orderBy(migration.number));
 
 /** Applies migrations. Roles that were granted something before also get what the new ones need. */
 async function apply(sql: SqlRunner, missing: readonly Migration[]): Promise<void> {
-  await sql.run(createMigrationTable);
   for (const { number, hash, compatibleSince, name, sql: text } of missing) {
     await sql.run(command(text)).catch((error: unknown) => {
       throw refused(name, error);

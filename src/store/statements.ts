@@ -1,7 +1,7 @@
 /*
  * The statements of this folder, and those that several programs share, with the rows that they return.
  */
-import { bool, int4, name, text } from './schema/columns.ts';
+import { bool, int4, name, text, textArray } from './schema/columns.ts';
 import { cluster, node } from './schema/tables.ts';
 import addNodesSql from './sql/addNodes.sql';
 import bindClusterSql from './sql/bindCluster.sql';
@@ -16,6 +16,7 @@ import enqueueReportsSql from './sql/enqueueReports.sql';
 import ensureClusterSql from './sql/ensureCluster.sql';
 import ensureNodeSql from './sql/ensureNode.sql';
 import findEpochSql from './sql/findEpoch.sql';
+import findLockHoldersSql from './sql/findLockHolders.sql';
 import forgetEpochSql from './sql/forgetEpoch.sql';
 import forgetLossesSql from './sql/forgetLosses.sql';
 import listExpiredPartitionsSql from './sql/listExpiredPartitions.sql';
@@ -56,15 +57,9 @@ export const changeSettings = command(changeSettingsSql);
 export const createMigrationTable = command(createMigrationTableSql);
 
 // Of maintain.
-/** The advisory lock that keeps a second maintenance of the same database from running. */
-export const MAINTENANCE_LOCK = 5_143_873_212;
-/**
- * Without a parameter: the portal of a statement with one lives as long as the transaction, and its snapshot would keep a partition from being
- * detached.
- */
-export const tryMaintenanceLock = statement(
-  `SELECT pg_try_advisory_xact_lock(${MAINTENANCE_LOCK}) AS got`,
-  rowOf({ got: bool }),
+export const findLockHolders = statement(
+  findLockHoldersSql,
+  rowOf({ pid: int4, role: text, application: text, tables: textArray }),
 );
 export const makePartitions = statement('SELECT store.make_partitions($1) AS made', rowOf({ made: int4 }));
 export const listExpiredPartitions = statement(

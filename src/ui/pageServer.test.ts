@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingHttpHeaders, request } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -175,6 +175,35 @@ test('a client that reads nothing of its answer is disconnected', async () => {
   client.write('GET /api/fleet HTTP/1.1\r\nHost: localhost\r\n\r\n');
   await gone.promise;
   client.destroy();
+});
+
+test('strangers who hold connections, silent or slow, lock nobody out who has a token', async () => {
+  const token = 'Bearer sesame';
+  const get = await start({
+    check: async ({ headers }) => {
+      if (headers.authorization !== token) throw new RequestError('TOKEN_REQUIRED', 'No token.', 'Send one.');
+    },
+  });
+  const port = server?.port ?? 0;
+  const open = new Set<Socket>();
+  const settled: Promise<unknown>[] = [];
+  const knock = (said: string) => {
+    const stranger = connect({ host: '127.0.0.1', port });
+    stranger.on('error', () => undefined);
+    stranger.once('close', () => open.delete(stranger));
+    if (said !== '') stranger.write(said);
+    open.add(stranger);
+    settled.push(Promise.race([once(stranger, 'connect'), once(stranger, 'close')]));
+  };
+  const saying = ['', 'GET /api/fleet HT', 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'];
+  const statuses: number[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    for (let n = open.size; n < 2_000; n += 1) knock(saying[n % saying.length] ?? '');
+    await Promise.all(settled.splice(0));
+    statuses.push((await get('/api/fleet', { authorization: token })).status);
+  }
+  for (const stranger of open) stranger.destroy();
+  expect(statuses).toEqual(Array.from({ length: 3 }, () => 200));
 });
 
 test('a defect is answered without its text, which may hold a secret', async () => {

@@ -11,6 +11,7 @@ import { gzip } from 'node:zlib';
 import { listen } from '../platform/http.ts';
 import type { Access } from './access/access.ts';
 import type { ErrorAnswer } from './api.ts';
+import { ConnectionLimit } from './connectionLimit.ts';
 import type { PageFile } from './page.ts';
 import { RequestError } from './requestError.ts';
 
@@ -66,13 +67,17 @@ interface Response {
 /** Resolves when the server listens. Throws HTTP_ADDRESS_IN_USE. */
 export async function servePage(options: PageServerOptions): Promise<PageServer> {
   let busy = 0;
+  const connections = new ConnectionLimit(MAX_CONNECTIONS);
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const started = performance.now();
     const { path, query } = targetOf(request.url);
     const known = options.page.has(path) || Object.hasOwn(options.answers, path) ? path : 'other';
     const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    response.once('close', () => {
+      gone.abort();
+      connections.workEnded(request.socket);
+    });
     const answered = await responseTo(request, path, query, gone.signal).catch((error: unknown) =>
       // What stopped because the client is gone is no failure.
       gone.signal.aborted ? null : refusal(error instanceof RequestError ? error : options.explain(error)),
@@ -104,6 +109,7 @@ export async function servePage(options: PageServerOptions): Promise<PageServer>
     if (file !== undefined) return fileResponse(file, request);
     refuseOtherSites(request);
     await options.access.check(request);
+    connections.workBegan(request.socket);
     if (busy >= MAX_AT_ONCE) {
       throw new RequestError('BUSY', 'Too many requests are being answered.', 'Try again in a second.');
     }
@@ -117,7 +123,7 @@ export async function servePage(options: PageServerOptions): Promise<PageServer>
 
   const server = createServer({ connectionsCheckingInterval: CHECK_INTERVAL_MS }, respond);
   server.requestTimeout = 10_000;
-  server.maxConnections = MAX_CONNECTIONS;
+  server.on('connection', (socket) => connections.opened(socket));
   await listen(server, '--page-address', options.address);
   const { port } = server.address() as AddressInfo;
   return { port, stop: () => stop(server) };

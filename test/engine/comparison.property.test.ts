@@ -90,8 +90,6 @@ test('no finding of any kind is wrong, and none that was clearly observable is o
       expect(run.outcome.afterDecided).toEqual([]);
       expect(run.outcome.undecidedAt).toEqual([]);
       expect(run.outcome.trackedAfterEnd()).toBe(0);
-      // Skipping what lists show unchanged saves work, and changes nothing.
-      expect(runComparison(run.truth, false).emissions).toEqual(run.outcome.emissions);
     }),
     { numRuns: HISTORIES, seed: SEED },
   );
@@ -115,19 +113,20 @@ function saidBy({
   return { said, counted, pending, decidedUntil, decidedTooEarly: afterDecided.length };
 }
 
-test('lists say the same of what is settled as gone, whether it is compared with them or not', {
+test('what is settled as gone, or shown unchanged, need not be compared with lists: they say the same', {
   timeout: 7_200_000,
 }, () => {
   fc.assert(
     fc.property(anyHistory, (history: History) => {
       const truth = groundTruthOf(history);
       const skipped = runComparison(truth);
+      expect(runComparison(truth, false).emissions).toEqual(skipped.emissions);
       const settle = vi.spyOn(TrackedContainers.prototype, 'settleAsGone').mockReturnValue(undefined);
       const compared = runComparison(truth);
       settle.mockRestore();
       expect(saidBy(skipped)).toEqual(saidBy(compared));
     }),
-    { numRuns: runsOf(1_000), seed: SEED },
+    { numRuns: runsOf(2_000), seed: SEED },
   );
 });
 

@@ -146,7 +146,7 @@ export const opened = (at: number, session = 1): TimelineStep => ({
 
 export const closed = (at: number, state: 'down' | 'absent' = 'down'): TimelineStep => ({
   at,
-  act: ({ comparison }) => comparison.unsubscribed(state),
+  act: ({ comparison }) => comparison.unsubscribed(seconds(at), state),
 });
 
 export interface EventDetails {
@@ -440,7 +440,7 @@ export function compare(steps: readonly TimelineStep[], settings: TimelineSettin
       return `00000000-0000-4000-8000-${String(minted).padStart(12, '0')}`;
     },
   });
-  comparison.unsubscribed('down');
+  comparison.unsubscribed(mono(0), 'down');
   const state: TimelineState = {
     comparison,
     sandboxes: new RecognisedItems(),

@@ -5,13 +5,13 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { maintain } from '../../src/store/maintain.ts';
-import { MAINTENANCE_LOCK } from '../../src/store/statements.ts';
+import { migrate } from '../../src/store/migrate.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { events, missedFinding, streamSession } from '../support/records.ts';
-import { passes } from '../support/waitFor.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 needs('postgres')('maintenance', () => {
   let server: TestServer;
@@ -50,7 +50,7 @@ needs('postgres')('maintenance', () => {
        FROM generate_series(1, 70) AS n`,
     );
     const done = await maintain({ databaseUrl, log: silent });
-    expect(done?.dropped).toEqual(
+    expect(done.dropped).toEqual(
       (
         await Promise.all(
           tables.flatMap((table) => [nameOf(databaseUrl, table, 20), nameOf(databaseUrl, table, 15)]),
@@ -66,7 +66,7 @@ needs('postgres')('maintenance', () => {
       { minutes: 59, relists: 59 * 12, hist: [59, 118], expected: 118 },
       { minutes: 11, relists: 11 * 12, hist: [11, 22], expected: 22 },
     ]);
-    expect((await maintain({ databaseUrl, log: silent }))?.dropped).toEqual([]);
+    expect((await maintain({ databaseUrl, log: silent })).dropped).toEqual([]);
   });
 
   it('drops partitions by the retention settings of the database', async () => {
@@ -74,7 +74,7 @@ needs('postgres')('maintenance', () => {
     await partitionOf(databaseUrl, 'relist_change', 5);
     await query(databaseUrl, "UPDATE store.setting SET value = '3' WHERE key = 'event_retention_days'");
     const done = await maintain({ databaseUrl, log: silent });
-    expect(done?.dropped).toEqual([await nameOf(databaseUrl, 'relist_change', 5)]);
+    expect(done.dropped).toEqual([await nameOf(databaseUrl, 'relist_change', 5)]);
   });
 
   it('finishes detaching a partition after an interrupted run', async () => {
@@ -93,7 +93,7 @@ needs('postgres')('maintenance', () => {
     ).rejects.toThrow('lock timeout');
     await worker.end();
     await reader.end();
-    expect((await maintain({ databaseUrl, log: silent }))?.dropped).toEqual([name]);
+    expect((await maintain({ databaseUrl, log: silent })).dropped).toEqual([name]);
   });
 
   it('what the kubelet reported of its minutes is in their hours, and nothing where it was not scraped', async () => {
@@ -185,8 +185,8 @@ needs('postgres')('maintenance', () => {
     const done = await maintain({ databaseUrl, log: silent });
     stop.abort();
     await Promise.all(readers);
-    expect(done?.dropped).toHaveLength(4);
-    expect(done?.kept).toEqual([]);
+    expect(done.dropped).toHaveLength(4);
+    expect(done.kept).toEqual([]);
   });
 
   it('a reader that does not end keeps expired days of its table, and others are dropped; that run is no success, the next one is', async () => {
@@ -197,27 +197,87 @@ needs('postgres')('maintenance', () => {
     const [expired, change, minute] = await Promise.all(
       ['container_event', 'relist_change', 'relist_minute'].map((table) => nameOf(databaseUrl, table, 15)),
     );
-    const reader = new Client({ connectionString: databaseUrl });
+    const reader = new Client({ connectionString: databaseUrl, application_name: 'a reader' });
     await reader.connect();
     await reader.query('BEGIN; SELECT count(*) FROM store.container_event');
     const before = await succeeded();
-    const first = await maintain({ databaseUrl, log: silent, lockWaitMs: 100 });
-    expect(first).toMatchObject({ dropped: [change, minute], kept: [expired] });
+    await expect(maintain({ databaseUrl, log: silent, lockWaitMs: 100 })).rejects.toMatchObject({
+      code: 'DATABASE_TIMEOUT',
+      message: expect.stringMatching(
+        `these partitions could not be dropped, as the log says: ${expired}\\. Sessions that hold locks: pid \\d+ \\(role t\\d+, a reader\\) on container_event`,
+      ),
+    });
     expect(await succeeded()).toEqual(before);
+    const left = await query(databaseUrl, 'SELECT relname FROM pg_class WHERE relname = ANY ($1)', [
+      [expired, change, minute],
+    ]);
+    expect(left).toEqual([{ relname: expired }]);
     await reader.end();
     const second = await maintain({ databaseUrl, log: silent });
     expect(second).toMatchObject({ dropped: [expired], kept: [] });
     expect(await succeeded()).not.toEqual(before);
   });
 
-  it('only one maintenance runs at a time', async () => {
+  it('a maintenance waits for another one, and says who does not end', async () => {
     const databaseUrl = await server.database();
-    const other = new Client({ connectionString: databaseUrl });
+    const other = new Client({
+      connectionString: databaseUrl,
+      application_name: 'plegwatch maintain (lock)',
+    });
     await other.connect();
-    await other.query('SELECT pg_advisory_lock($1)', [MAINTENANCE_LOCK]);
-    expect(await maintain({ databaseUrl, log: silent })).toBeNull();
+    await other.query('BEGIN; LOCK TABLE store.maintenance IN SHARE ROW EXCLUSIVE MODE');
+    await expect(maintain({ databaseUrl, log: silent, lockWaitMs: 100 })).rejects.toMatchObject({
+      code: 'DATABASE_TIMEOUT',
+      message: expect.stringMatching(/pid \d+ \(role t\d+, plegwatch maintain \(lock\)\) on maintenance\./),
+    });
+    const waiting = maintain({ databaseUrl, log: silent });
+    await waitFor('it waits', async () => {
+      const rows = await query(
+        databaseUrl,
+        "SELECT FROM pg_locks WHERE NOT granted AND relation = 'store.maintenance'::regclass",
+      );
+      return rows.length > 0;
+    });
     await other.end();
-    await passes(async () => expect(await maintain({ databaseUrl, log: silent })).not.toBeNull());
+    expect(await waiting).toMatchObject({ kept: [] });
+  });
+
+  it('a migration says who holds the lock that it waits for', async () => {
+    const databaseUrl = await server.database();
+    const other = new Client({ connectionString: databaseUrl, application_name: 'plegwatch migrate' });
+    await other.connect();
+    await other.query('BEGIN; LOCK TABLE store.migration IN SHARE ROW EXCLUSIVE MODE');
+    await expect(migrate({ databaseUrl, log: silent, lockWaitMs: 100 })).rejects.toMatchObject({
+      code: 'DATABASE_TIMEOUT',
+      message: expect.stringMatching(/pid \d+ \(role t\d+, plegwatch migrate\) on migration\./),
+    });
+    await other.end();
+  });
+
+  it('no lock that a reader can take holds up a migration, a maintenance or a new partition', async () => {
+    const databaseUrl = await server.database();
+    const reader = new Client({ connectionString: await server.reader(databaseUrl) });
+    await reader.connect();
+    // Anybody may take an advisory lock, so nothing may wait for one.
+    await reader.query(
+      "SELECT pg_advisory_lock(key) FROM unnest(ARRAY[5143873211, 5143873212, hashtext('plegwatch.partitions')]) AS key",
+    );
+    await reader.query('BEGIN');
+    const tables = await query<{ name: string }>(
+      databaseUrl,
+      "SELECT oid::regclass::text AS name FROM pg_class WHERE relnamespace = 'store'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition",
+    );
+    for (const { name } of tables) {
+      await reader.query(`SAVEPOINT strong; LOCK TABLE ${name} IN ACCESS SHARE MODE`);
+      await expect(reader.query(`LOCK TABLE ${name} IN ROW SHARE MODE NOWAIT`), name).rejects.toThrow(
+        'permission denied',
+      );
+      await reader.query(`ROLLBACK TO strong; LOCK TABLE ${name} IN ACCESS SHARE MODE`);
+    }
+    expect(await migrate({ databaseUrl, log: silent, lockWaitMs: 100 })).toEqual({ applied: [] });
+    await partitionOf(databaseUrl, 'container_event', -10);
+    expect(await maintain({ databaseUrl, log: silent, lockWaitMs: 100 })).toMatchObject({ kept: [] });
+    await reader.end();
   });
 
   it('gives up an epoch after a week without batches, and reopens it on the next batch', async () => {
@@ -227,7 +287,7 @@ needs('postgres')('maintenance', () => {
     const epochs = 'SELECT end_cause, acked_seq, records_lost FROM plegwatch.epochs';
     expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: null, acked_seq: 2, records_lost: 0 }]);
     await query(databaseUrl, "UPDATE store.epoch SET last_stored_at = now() - interval '8 days'");
-    expect((await maintain({ databaseUrl, log: silent }))?.abandoned).toBe(1);
+    expect((await maintain({ databaseUrl, log: silent })).abandoned).toBe(1);
     expect(await query(databaseUrl, epochs)).toEqual([
       { end_cause: 'abandoned', acked_seq: 8, records_lost: 3 },
     ]);
@@ -328,6 +388,6 @@ needs('postgres')('maintenance', () => {
     const databaseUrl = await server.database();
     await commitAll(databaseUrl, [agentIncarnation('node-a').batch(1, [])]);
     await query(databaseUrl, "UPDATE store.epoch SET last_stored_at = now() - interval '8 days'");
-    expect((await maintain({ databaseUrl, log: silent }))?.abandoned).toBe(1);
+    expect((await maintain({ databaseUrl, log: silent })).abandoned).toBe(1);
   });
 });

@@ -14,6 +14,8 @@ import type { CheckedKind, StoredEvidence } from './storedEvidence.ts';
 const LEAD = 11_000;
 /** How long a busy machine may take to ask for the status of what a list showed: a longer stall of the agent is a gap. */
 const ASKED = 2_500;
+/** How long a finding that is due may take: a list that is answered later than 5 s, and a longer stall, are gaps. */
+const JUDGED = 6_000;
 
 export class ExpectedFindings {
   readonly #truth: RuntimeTruth;
@@ -92,7 +94,7 @@ export class ExpectedFindings {
   #isClearlyMissed(each: Timed<TransitionFact>): boolean {
     const seen = this.#observability.relistsAround(each);
     if (seen === null || !this.#isLost(each) || this.#isExcused(each)) return false;
-    const [from, to] = [this.#boundOf(each, seen.from), seen.to + MISSED_AFTER + 5_000];
+    const [from, to] = [this.#boundOf(each, seen.from), seen.to + MISSED_AFTER + JUDGED];
     const isOver = this.#conditions.hangs !== true || to < this.#truth.end;
     return (
       isOver &&
@@ -232,7 +234,7 @@ export class ExpectedFindings {
     const after = this.#truth.relistAfter(ms);
     if (before === undefined || after === undefined) return false;
     const isAsked = after.to + ASKED < (this.#truth.when(id, 'DELETED') ?? Number.POSITIVE_INFINITY);
-    const until = after.to + ASKED + MISSED_AFTER + 5_000;
+    const until = after.to + ASKED + MISSED_AFTER + JUDGED;
     return (
       isAsked &&
       this.#observability.isWatched(before.from, until) &&

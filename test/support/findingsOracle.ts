@@ -53,10 +53,27 @@ export class FindingsOracle {
     ];
   }
 
+  /** What was clearly to be seen and is not stored. It comes with all that is stored of the id, to see why. */
   overlooked(): string[] {
     return KINDS.flatMap((kind) => {
       const stored = new Set(this.#evidence.findings.filter((each) => each.kind === kind).map(nameOf));
-      return this.#expected.of(kind).filter((name) => !stored.has(name));
+      const lacking = this.#expected.of(kind).filter((name) => !stored.has(name));
+      return lacking.map((name) => `${name}: ${this.#storedOf(name)}`);
+    });
+  }
+
+  #storedOf(name: string): string {
+    const { changes, events, findings, gaps, sessions } = this.#evidence;
+    const ofId = <T extends { readonly id: string }>(rows: readonly T[]) =>
+      rows.filter(({ id }) => id !== '' && name.includes(id));
+    return JSON.stringify({
+      relists: this.#truth.relists,
+      gaps,
+      sessions,
+      findings: ofId(findings),
+      events: ofId(events),
+      changes: ofId(changes),
+      transitions: ofId(this.#truth.transitions),
     });
   }
 }

@@ -32,6 +32,8 @@ const WRONG_FOR_MS = 60_000;
 
 /** CREATED and STARTED, of a sandbox and of its container. */
 const EVENTS_OF_START = 4;
+/** Two lists of the agent that show the same, and the one that may have been under way before them. */
+const LISTS_OF_PROOF = 3;
 /** CONTAINER_RUNNING of the CRI. */
 const RUNNING = 1;
 
@@ -167,6 +169,8 @@ class Scenario {
     this.#saw('gate on', `${this.#modes.on} (GateEnabled)`, 'the kubelet holds one event stream', change);
     if (!this.#facts.hasStreamingLists) return this.#expectNoStreamingLists();
     await this.#expectLists(this.#runtime.hasStreamingLists);
+    // A runtime that does not know the call is asked once.
+    expect(STREAMS.some((call) => (this.#at.kubeletProxy.calls.get(call) ?? 0) > 0)).toBe(true);
     // What it lists with makes no difference.
     await this.#at.modeIs(this.#modes.on);
     const truth = this.#runtime.hasStreamingLists
@@ -205,17 +209,20 @@ class Scenario {
     if (listener !== null) await this.#losesEvents(listener);
     const relistsBefore = await relistsOf(at);
     for (const pod of STATIC_PODS) at.addStaticPod(pod);
-    const started = new Map<string, Set<string>>();
+    const starts = new StaticStarts();
+    const listed = () => at.agentProxy.calls.get('ListContainers') ?? 0;
+    const look = async () => starts.look(await this.#staticContainers(), listed());
     await at.until('the static pods run', async () => {
-      for (const { id, labels } of await this.#staticContainers()) {
-        const pod = labels['io.kubernetes.pod.name'] ?? '';
-        started.set(pod, (started.get(pod) ?? new Set()).add(id));
-      }
-      return started.size === STATIC_PODS.length;
+      await look();
+      return starts.pods === STATIC_PODS.length;
     });
-    await at.node.relisted();
+    const shown = listed() + LISTS_OF_PROOF;
+    await at.until('the agent has listed them', async () => {
+      await look();
+      return listed() > shown;
+    });
     await this.#expectRelists(relistsBefore);
-    const twice = await this.#startedTwice(started);
+    const twice = await this.#startedTwice(starts);
     for (const pod of STATIC_PODS) rmSync(join(at.staticPods, `${pod}.json`));
     await at.until('their containers are gone', async () => (await this.#staticContainers()).length === 0);
     this.#saw(
@@ -227,6 +234,10 @@ class Scenario {
       await at.node.settled();
       await at.node.streamIs('Unsafe');
       expect(await at.node.events()).toEqual([]);
+      const found = await at.sql(
+        `SELECT kind, event_type FROM plegwatch.findings WHERE node = $1 AND event_type IS NOT NULL`,
+      );
+      expect(found).toEqual([]);
       expect(at.agentProxy.calls.get('GetContainerEvents') ?? 0).toBe(0);
       this.#saw(
         'churn',
@@ -286,21 +297,19 @@ class Scenario {
     );
   }
 
-  /** Pods that two containers of one name ran for: by lists of the test's own, and by plegwatch. */
-  async #startedTwice(
-    started: ReadonlyMap<string, ReadonlySet<string>>,
-  ): Promise<{ seen: number; said: number }> {
+  /** How many pods two containers of one name ran for: by lists of the test's own, and by plegwatch. */
+  async #startedTwice(starts: StaticStarts): Promise<{ seen: number; said: number }> {
     const at = this.#at;
-    const seen = [...started.values()].filter((ids) => ids.size > 1).length;
+    const seen = starts.twice.length;
     if (!this.#facts.mayStartStaticPodsTwice) expect(seen).toBe(0);
     await at.node.settled();
     const rows = await at.sql<{ pod: string }>(
       `SELECT DISTINCT pod_name AS pod FROM plegwatch.findings WHERE node = $1 AND kind = 'duplicate_container'`,
     );
-    const said = new Set(rows.map(({ pod }) => pod));
-    const ran = new Map<string, Set<string>>([...started].map(([pod, ids]) => [pod, new Set(ids)]));
-    for (const pod of said) expect(ran.get(pod)?.size ?? 0).toBeGreaterThan(1);
-    return { seen, said: said.size };
+    const said = rows.map(({ pod }) => pod);
+    expect(said.filter((pod) => !starts.twice.includes(pod))).toEqual([]);
+    expect(starts.provenTogether.filter((pod) => !said.includes(pod))).toEqual([]);
+    return { seen, said: said.length };
   }
 
   /** How often the kubelet relists, by its own count: while it is Evented hardly ever, else about once a second. */
@@ -501,6 +510,42 @@ class Scenario {
     );
     const rows = await this.#bed.system.sql(question?.sql ?? '');
     return rows.filter((row) => row['node'] === this.#at.node.name);
+  }
+}
+
+/** What containers the static pods had, by lists of the test's own. Each comes with how many lists the agent had asked for by then. */
+class StaticStarts {
+  readonly #ids = new Map<string, Set<string>>();
+  /** Of two that ran at the same time: the agent's lists by the first look that showed both running, and by the last. */
+  readonly #together = new Map<string, { readonly pod: string; readonly first: number; last: number }>();
+
+  look(containers: readonly Container[], lists: number): void {
+    const podOf = ({ labels }: Container) => labels['io.kubernetes.pod.name'] ?? '';
+    for (const each of containers) {
+      const pod = podOf(each);
+      this.#ids.set(pod, (this.#ids.get(pod) ?? new Set()).add(each.id));
+      const others = containers.filter((one) => podOf(one) === pod && one.id < each.id);
+      for (const other of others.filter(({ state }) => state === RUNNING && each.state === RUNNING)) {
+        const pair = `${other.id} ${each.id}`;
+        const known = this.#together.get(pair);
+        if (known === undefined) this.#together.set(pair, { pod, first: lists, last: lists });
+        else known.last = lists;
+      }
+    }
+  }
+
+  get pods(): number {
+    return this.#ids.size;
+  }
+
+  get twice(): string[] {
+    return [...this.#ids].filter(([, ids]) => ids.size > 1).map(([pod]) => pod);
+  }
+
+  /** Of these two lists of the agent showed both running, whatever call was under way at the first look and at the last. */
+  get provenTogether(): string[] {
+    const proven = [...this.#together.values()].filter(({ first, last }) => last - first >= LISTS_OF_PROOF);
+    return [...new Set(proven.map(({ pod }) => pod))];
   }
 }
 

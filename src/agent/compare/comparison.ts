@@ -120,8 +120,9 @@ export class Comparison {
     this.#parts.expectations.replaceProfile(profile);
   }
 
-  /** There is no subscription: one is wanted (`down`), or policy forbids it and nothing is due (`absent`). */
-  unsubscribed(state: 'down' | 'absent'): void {
+  /** There is no subscription any more: one is wanted (`down`), or policy forbids it and nothing is due (`absent`). */
+  unsubscribed(at: Mono, state: 'down' | 'absent'): void {
+    this.#parts.emitter.reach(at);
     this.#parts.starvation.sessionEnded();
     this.#parts.expectations.sessionEnded();
     this.#parts.coverage.close(state);
@@ -129,13 +130,15 @@ export class Comparison {
 
   /** A new session began at `at`; `wallNs` is the wall clock at that moment. */
   subscribed(session: number, at: Mono, wallNs: bigint): void {
-    this.unsubscribed('down');
+    this.unsubscribed(at, 'down');
     this.#parts.coverage.open(session, at, wallNs);
     this.#parts.expectations.sessionBegan();
   }
 
   /** Nobody watched for a while until this moment, although the session is still open. */
   streamGap(until: Mono, cause: UnobservableCause): void {
+    // After a stall its end may be known before the next tick, and what it leaves unobservable may have happened during it.
+    this.#parts.emitter.reach(until);
     this.#parts.expectations.streamGap(until, cause);
     if (cause === 'agent_stalled') this.#parts.kubelet.stalled(until);
   }

@@ -305,6 +305,12 @@ describe('stream gaps and unread items', () => {
     });
   });
 
+  test('what a stream gap makes unobservable is found no earlier than the end of the gap', () => {
+    // A tick every quarter of a second would come later.
+    const { findings } = compare([...covered, listed(5, S1_RUNNING), streamGap(20.1)], { until: 20.2 });
+    expect(findings.map(({ t }) => t)).toEqual([20_100_000, 20_100_000]);
+  });
+
   test('what begins in covered time after a stream gap is judged again', () => {
     expect(everMissed([...covered, streamGap(4), listed(5, {}), listed(10, S1_RUNNING)])).toEqual([
       's1 CREATED',

@@ -299,6 +299,13 @@ describe('what accuses nobody', () => {
       podAnswered(20.3, 'u1', { c1: 'running' }, { terminating: true }),
     ],
     'nothing is late of a pod that has ended': [...stopped, podEnded(12, 'u1'), stillRunning],
+    'nothing is late that may have happened before its pod ended, although the pod came back at once': [
+      ...started,
+      podEnded(5.1, 'u1'),
+      podShown(5.15, 'u1', {}),
+      ...listedAlike(C1_RUNNING, 10, 15, 20),
+      podAnswered(15.3, 'u1', {}),
+    ],
     'nothing is late of a pod that the kubelet does not know': [
       ...covered,
       ...podsWatched(1),

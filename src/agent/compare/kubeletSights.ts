@@ -71,7 +71,10 @@ export class SeenPod {
   isUnknown = false;
   /** When that last happened; null where it did not. */
   lastUnknown: Mono | null = null;
+  /** When it ended; null where it has not, or has come back since. */
   ended: Mono | null = null;
+  /** When it last ended, also where it has come back since. */
+  lastEnded: Mono | null = null;
 
   constructor(first: Mono) {
     this.first = first;
@@ -91,7 +94,7 @@ export class SeenPod {
     this.#forgetBeyond(MAX_CONTAINERS, at);
   }
 
-  /** The watch reports it: a static pod may come back with the uid of one that has ended. */
+  /** The watch reports it: a static pod may come back with the uid of one that has ended, and messages may overtake each other. */
   watch(pod: KubeletPod, at: Mono): void {
     this.watched = at;
     this.isUnknown = false;
@@ -106,9 +109,13 @@ export class SeenPod {
     this.lastUnknown = at;
   }
 
+  end(at: Mono): void {
+    this.ended ??= at;
+    this.lastEnded = this.ended;
+  }
+
   /** Every container has ended in the status of a pod that was terminated (kubelet pkg/kubelet/status/status_manager.go, TerminatePod). */
   terminated(at: Mono): void {
-    this.ended = at;
     for (const container of this.containers.values())
       for (const stage of SHOWN_STAGES) container.show(stage, 'watched', at, this.isTerminating);
   }
@@ -227,7 +234,7 @@ export class KubeletSights {
   #end(podUid: string, at: Mono): void {
     const pod = this.#pods.get(podUid);
     if (pod === undefined) return;
-    pod.ended ??= at;
+    pod.end(at);
     this.#ended.add(podUid);
     const [oldest] = this.#ended;
     if (this.#ended.size > MAX_ENDED_PODS && oldest !== undefined) this.#drop(oldest);

@@ -37,13 +37,14 @@ export class KubeletWitness {
     const from = lowerBound(transition, bounds);
     if (from === null || bounds === null || bounds.from === null) return 'no_lower_bound';
     if (!this.#sights.covers(from)) return from < firstSince ? 'before_watch' : 'watch_gap';
-    return this.#whyPodUnknown(container, bounds) ?? this.#whyContainerUnknown(transition, bounds);
+    return this.#whyPodUnknown(container, from, bounds.to) ?? this.#whyContainerUnknown(transition, bounds);
   }
 
-  #whyPodUnknown({ identity }: TrackedContainer, { to }: Bounds): string | null {
+  #whyPodUnknown({ identity }: TrackedContainer, from: Mono, to: Mono): string | null {
     const pod = this.#sights.pod(identity.podUid);
     if (pod === undefined || pod.isUnknown || pod.first > to) return 'pod_unknown';
-    if (pod.ended !== null) return 'pod_ended';
+    // Of what had happened by then the kubelet knew, whatever a pod of that uid shows since.
+    if (pod.ended !== null || (pod.lastEnded !== null && pod.lastEnded >= from)) return 'pod_ended';
     return pod.isTerminating ? 'pod_terminating' : null;
   }
 

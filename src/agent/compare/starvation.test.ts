@@ -246,7 +246,7 @@ describe('the end of a starvation', () => {
   test('the end of the session ends a starvation', () => {
     const outcome = compare([...starving, closed(60.1)], { until: 100 });
     expect(outcome.stream).toBeNull();
-    expect(resolvedAt(outcome, starvedFindings(outcome)[0])).toEqual([seconds(60)]);
+    expect(resolvedAt(outcome, starvedFindings(outcome)[0])).toEqual([seconds(60.1)]);
   });
 
   test('a stream that was starved and has recovered can be starved again', () => {

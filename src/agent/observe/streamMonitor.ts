@@ -78,7 +78,7 @@ export class StreamMonitor {
       { epochStart, overdueAfter: config.overdueAfter, comparison, gaps, log },
       monoNow(),
     );
-    comparison.unsubscribed('down');
+    comparison.unsubscribed(epochStart, 'down');
     gaps.open('stream', 'unproven', epochStart, monoNow());
     this.#subscription = new Subscription(
       config.criEndpoint,
@@ -207,7 +207,7 @@ export class StreamMonitor {
     // The agent's own end is a gap of everything, which the observer reports.
     if (!this.#stopped) gaps.open('stream', 'broken', this.#stalls.drainedUntil, end.closed);
     this.reportSession(end);
-    comparison.unsubscribed('down');
+    comparison.unsubscribed(end.closed, 'down');
     this.#session = null;
     this.#startTimer();
     // What broke this stream may have broken the kubelet's: a scrape soon after bounds that well.
@@ -230,7 +230,7 @@ export class StreamMonitor {
     // Another reason for the same state is no new gap.
     if (state === 'Interrupted' || state === previous) return;
     // Without a subscription nothing is due: that is a gap, not a miss.
-    comparison.unsubscribed('absent');
+    comparison.unsubscribed(now, 'absent');
     gaps.close('stream', now, now);
     gaps.open('stream', state.toLowerCase(), now, now);
   }

@@ -102,7 +102,7 @@ export function runComparison(truth: GroundTruth, recognised = true): Comparison
       return `00000000-0000-4000-8000-${String(minted).padStart(12, '0')}`;
     },
   });
-  comparison.unsubscribed('down');
+  comparison.unsubscribed(mono(0), 'down');
   const runner = new HistoryRunner(truth, comparison, recognised);
   runner.run();
   return runner.outcome();
@@ -203,7 +203,7 @@ class HistoryRunner {
     const close = () => {
       const from = at(this.#drained ?? opened);
       this.#streamGaps.push({ from, to: at(closed), cause: 'broken', ...this.#moment() });
-      this.#comparison.unsubscribed('down');
+      this.#comparison.unsubscribed(at(closed), 'down');
     };
     return [
       { at: opened + pipe, act: open },

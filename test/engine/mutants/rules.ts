@@ -150,7 +150,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'what was decided is undecided again': ['mono(Math.max(this.#until, until))', 'mono(until)'],
   },
   'comparison.ts': {
-    'a new session takes over what was due to the old one': ["    this.unsubscribed('down');\n", ''],
+    'a new session takes over what was due to the old one': ["    this.unsubscribed(at, 'down');\n", ''],
     'a bound that was computed from the wall clock outlives a step': [
       'if (stepped) expectations.clockStepped();',
       '',
