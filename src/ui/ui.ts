@@ -22,6 +22,7 @@ import { tokenAccess } from './access/tokenAccess.ts';
 import { fallbacksAnswers } from './answers/fallbacks.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { fleetAnswers } from './answers/fleet.ts';
+import { changeAnswers, hoursAnswers } from './answers/hours.ts';
 import { createReader, databaseRefusal } from './answers/reader.ts';
 import { searchAnswer } from './answers/search.ts';
 import { timelineAnswer } from './answers/timeline.ts';
@@ -89,6 +90,8 @@ function answersOf(
     '/api/fallbacks': fallbacksAnswers(shared),
     '/api/finding': (query, signal) => findingAnswer(reader(signal), query),
     '/api/versions': versionsAnswers(shared),
+    '/api/hours': hoursAnswers(shared),
+    '/api/change': changeAnswers(shared),
     '/api/search': (query, signal) => searchAnswer(reader(signal), query),
   };
 }

@@ -15,9 +15,11 @@ import { MAX_INT4 } from '../../src/protocol/record.ts';
 import { withClient } from '../../src/store/connection.ts';
 import { command } from '../../src/store/statement.ts';
 import type {
+  ChangeAnswer,
   ErrorAnswer,
   FindingAnswer,
   FleetAnswer,
+  HoursAnswer,
   SearchAnswer,
   TimelineAnswer,
   UnobservedAnswer,
@@ -37,7 +39,17 @@ const run = promisify(execFile);
 const ID = hexId(1);
 /** More nodes than the page ever waits for. */
 const NODES = 5_000;
-const ANSWERS = ['fleet', 'unobserved', 'timeline', 'fallbacks', 'finding', 'versions', 'search'];
+const ANSWERS = [
+  'fleet',
+  'unobserved',
+  'timeline',
+  'fallbacks',
+  'finding',
+  'versions',
+  'hours',
+  'change',
+  'search',
+];
 
 let server: TestServer;
 let databaseUrl: string;
@@ -311,6 +323,9 @@ needs(
     expect(
       (await answer<VersionsAnswer>('versions')).readiness.every(({ cluster }) => cluster === 'test'),
     ).toBe(true);
+    const { pools, versions } = await answer<HoursAnswer>('hours');
+    expect(new Set([...pools, ...versions].map(({ cluster }) => cluster))).toEqual(new Set(['test']));
+    expect((await answer<ChangeAnswer>('change')).sentence).not.toContain('other');
   });
 
   test.each([
@@ -321,6 +336,9 @@ needs(
     'finding',
     'finding?id=1',
     'versions?from=-1',
+    'hours?days=0',
+    'hours?days=401',
+    'change?days=1',
     'search?q=a',
   ])('%s is refused with what is wrong', async (path) => {
     expect(await codeOf(path)).toEqual([400, 'BAD_PARAMETER']);

@@ -10,10 +10,11 @@ test('every place leads to a fragment that leads back to it', () => {
     { view: 'node', cluster: 'a/b', node: '<b>?#', period: { from, to: from + 1 }, only: 'shop/' },
     { view: 'node', cluster: 'east', node: 'n', period: { last: 60 }, only: '' },
     { view: 'finding', id: '746b41d7', cluster: 'ea?st', node: 'no/de' },
-    { ...VERSIONS, days: 30 },
     { view: 'fallbacks', days: 90, day: '2026-11-22' },
     { view: 'unobserved', why: null },
     { view: 'unobserved', why: 'mode.NotObserved.Forbidden' },
+    { ...VERSIONS, days: 30, rows: 'each' },
+    { view: 'hours', days: 28 },
   ];
   for (const place of places) expect(placeOf(fragmentOf(place))).toEqual(place);
 });

@@ -43,9 +43,13 @@ export interface FindingPlace {
   readonly node: string | null;
 }
 
+/** Those that are alike in one row, or a row for each. */
+export const ROWS = ['folded', 'each'] as const;
+
 export interface VersionsPlace {
   readonly view: 'versions';
   readonly days: number;
+  readonly rows: (typeof ROWS)[number];
 }
 
 export interface UnobservedPlace {
@@ -62,7 +66,19 @@ export interface FallbacksPlace {
   readonly day: string | null;
 }
 
-export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace | UnobservedPlace | FallbacksPlace;
+export interface HoursPlace {
+  readonly view: 'hours';
+  readonly days: number;
+}
+
+export type Place =
+  | FleetPlace
+  | NodePlace
+  | FindingPlace
+  | VersionsPlace
+  | HoursPlace
+  | UnobservedPlace
+  | FallbacksPlace;
 
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
@@ -76,7 +92,10 @@ export interface ViewProps<P extends Place> {
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
 export const UNOBSERVED: UnobservedPlace = { view: 'unobserved', why: null };
 export const FALLBACKS: FallbacksPlace = { view: 'fallbacks', days: 30, day: null };
-export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
+export const VERSIONS: VersionsPlace = { view: 'versions', days: 7, rows: 'folded' };
+export const HOURS: HoursPlace = { view: 'hours', days: 7 };
+/** How many of them a view shows where nothing is said. */
+const DAYS = { versions: VERSIONS.days, hours: HOURS.days, fallbacks: FALLBACKS.days } as const;
 export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
 const MAX_SECONDS = 400 * 86_400;
 
@@ -95,7 +114,9 @@ export function placeOf(fragment: string): Place {
   }
   if (view === 'unobserved') return { view, why: values.get('why') };
   const days = numberWithin(values.get('days'), 1, 400);
-  if (view === 'versions') return { view, days: days ?? VERSIONS.days };
+  if (view === 'versions')
+    return { view, days: days ?? VERSIONS.days, rows: oneOf(ROWS, values.get('rows')) };
+  if (view === 'hours') return { view, days: days ?? HOURS.days };
   if (view === 'fallbacks') return { view, days: days ?? FALLBACKS.days, day: dayOf(values.get('day')) };
   return {
     view: 'fleet',
@@ -132,7 +153,8 @@ export function fragmentOf(place: Place): string {
     put('node', place.node, null);
   } else if (place.view === 'unobserved') put('why', place.why, null);
   else {
-    put('days', place.days, (place.view === 'versions' ? VERSIONS : FALLBACKS).days);
+    put('days', place.days, DAYS[place.view]);
+    if (place.view === 'versions') put('rows', place.rows, VERSIONS.rows);
     if (place.view === 'fallbacks') put('day', place.day, null);
   }
   const query = values.toString();
