@@ -50,7 +50,7 @@ export function runsOf(pool: PoolSlices, strip: Strip): Run[] {
 }
 
 /** A line through the strips of a pool: all versions that changed in a slice. */
-export interface VersionLine {
+interface VersionLine {
   readonly slice: number;
   readonly label: string;
   readonly title: string;
