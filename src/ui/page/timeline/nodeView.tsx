@@ -52,13 +52,7 @@ export function NodeView({ place, go }: ViewProps<NodePlace>) {
       {answer !== undefined && (
         <>
           {!isUnknown && (
-            <PeriodBar
-              {...{ place, go, range }}
-              now={msOf(answer.now)}
-              onRange={setRange}
-              onJump={jump}
-              onBack={back}
-            />
+            <PeriodBar {...{ place, go, range, answer }} onRange={setRange} onJump={jump} onBack={back} />
           )}
           <NoAgent answer={answer} />
           {!isUnknown && answer.empty !== null && <EmptyNotice why={answer.empty} />}
