@@ -1,15 +1,16 @@
 /*
  * How long somebody waits for the page: from opening its address until it is drawn, in Debian's Chromium, with 5,000 nodes and with a busy
- * day of one node. Run by `make bench-page`.
+ * day of one node; and what twenty open pages cost. Run by `make bench-page`.
  */
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { startPlegwatch } from '../devtools/localServices/plegwatch.ts';
 import { startPostgres } from '../devtools/localServices/postgres.ts';
 import { freePort, run } from '../devtools/localServices/process.ts';
 import { startBrowser, type TestBrowser } from '../test/support/browser.ts';
 import { type HistorySize, writeHistory } from '../test/support/storedHistory.ts';
-import { loadAverage } from './processes.ts';
+import { childrenOf, cpuMs, loadAverage, reapedCpuMs } from './processes.ts';
 import { machine, writeResult } from './results.ts';
 import { ROOT } from './system.ts';
 import { markdown, printed, type TableRow } from './table.ts';
@@ -17,6 +18,10 @@ import { markdown, printed, type TableRow } from './table.ts';
 const ROUNDS = 7;
 const FLEET_BUDGET_MS = 1_000;
 const VERSIONS_BUDGET_MS = 2_000;
+const VIEWERS = 20;
+/** A page asks for the fleet every ten seconds, and for what became worse every minute. */
+const [FLEET_EVERY_MS, CHANGE_EVERY_MS, VIEWED_MS] = [10_000, 60_000, 120_000];
+const VIEWERS_BUDGET = 10;
 const DAY_MS = 86_400_000;
 const CLI = join(ROOT, 'dist', 'cli.js');
 
@@ -29,10 +34,12 @@ interface Subject {
   readonly what: string;
   readonly database: string;
   readonly history: HistorySize;
-  readonly fragment: (round: number) => string;
+  readonly fragment: () => string;
   /** What is there when it is drawn. */
   readonly drawing: string;
   readonly budgetMs?: number;
+  /** The server remembers its answer: each round has a new one. */
+  readonly isForgotten?: boolean;
 }
 
 function subjects(): readonly Subject[] {
@@ -45,8 +52,7 @@ function subjects(): readonly Subject[] {
     },
     {
       ...{ what: 'their versions, a week', database: 'fleet', history: FLEET },
-      // The same week each time, of another period: an answer is remembered.
-      fragment: (round) => `#/versions?days=${FLEET.days + 1 + round}`,
+      ...{ fragment: () => `#/versions?days=${FLEET.days}`, isForgotten: true },
       ...{ drawing: '.plot-frame svg', budgetMs: VERSIONS_BUDGET_MS },
     },
     {
@@ -68,6 +74,7 @@ async function main(): Promise<void> {
       urls.set(subject.database, databaseUrl);
       rows.push(await measure(subject, databaseUrl, browser));
     }
+    rows.push(await measureViewers(urls.get('fleet') ?? '', postgres.pid));
   } finally {
     await browser.stop();
     await postgres.stop();
@@ -87,24 +94,71 @@ async function writeDatabase({ what, database, history }: Subject, server: strin
 }
 
 async function measure(subject: Subject, databaseUrl: string, browser: TestBrowser): Promise<TableRow> {
-  const { what, fragment, drawing, budgetMs } = subject;
-  const port = await freePort();
-  const address = `127.0.0.1:${port}`;
+  const { what, fragment, drawing, budgetMs, isForgotten = false } = subject;
+  const drawings: Drawing[] = [];
+  const rounds = isForgotten ? 1 : ROUNDS;
+  while (drawings.length < ROUNDS) {
+    const address = `127.0.0.1:${await freePort()}`;
+    const ui = await startPlegwatch({
+      cli: CLI,
+      command: 'ui',
+      settings: { databaseUrl, pageAddress: address },
+    });
+    try {
+      const { page, close } = await browser.open('about:blank');
+      for (let round = 0; round < rounds; round += 1) {
+        await page.goto('about:blank');
+        await page.goto(`http://${address}/${fragment()}`, { waitUntil: 'commit' });
+        drawings.push(await page.evaluate<Drawing>(drawn(drawing)));
+      }
+      await close();
+    } finally {
+      await ui.stop();
+    }
+  }
+  return rowOf(what, drawings, budgetMs);
+}
+
+/** What open pages of the fleet cost the server and Postgres, as a share of a processor. */
+async function measureViewers(databaseUrl: string, postgres: number): Promise<TableRow> {
+  const address = `127.0.0.1:${await freePort()}`;
   const ui = await startPlegwatch({
     cli: CLI,
     command: 'ui',
     settings: { databaseUrl, pageAddress: address },
   });
-  try {
-    const { page, close } = await browser.open('about:blank');
-    const drawings: Drawing[] = [];
-    for (let round = 0; round < ROUNDS; round += 1) {
-      await page.goto('about:blank');
-      await page.goto(`http://${address}/${fragment(round)}`, { waitUntil: 'commit' });
-      drawings.push(await page.evaluate<Drawing>(drawn(drawing)));
+  const ask = async (path: string, first: number, every: number) => {
+    const end = performance.now() + VIEWED_MS;
+    for (let at = performance.now() + first; at < end; at += every) {
+      await delay(Math.max(0, at - performance.now()));
+      const response = await fetch(`http://${address}/api/${path}`);
+      if (!response.ok) throw new Error(`/api/${path} answered ${response.status}: ${await response.text()}`);
+      await response.arrayBuffer();
     }
-    await close();
-    return rowOf(what, drawings, budgetMs);
+  };
+  const used = () => {
+    const [backends, reaped] = [childrenOf(postgres).map(cpuMs), reapedCpuMs(postgres)];
+    return { ui: cpuMs(ui.pid), postgres: backends.reduce((sum, each) => sum + each, reaped) };
+  };
+  try {
+    // The connections are there, and the first answers made.
+    await Promise.all(['fleet', 'change'].map((path) => fetch(`http://${address}/api/${path}`)));
+    const [before, began] = [used(), performance.now()];
+    const viewers = Array.from({ length: VIEWERS }, (_, n) => n / VIEWERS);
+    await Promise.all(
+      viewers.flatMap((part) => [
+        ask('fleet', part * FLEET_EVERY_MS, FLEET_EVERY_MS),
+        ask('change', part * CHANGE_EVERY_MS, CHANGE_EVERY_MS),
+      ]),
+    );
+    const [after, elapsed] = [used(), performance.now() - began];
+    const percent = (part: 'ui' | 'postgres') => (100 * (after[part] - before[part])) / elapsed;
+    const all = percent('ui') + percent('postgres');
+    return {
+      what: `${VIEWERS} open pages of the fleet, 5,000 nodes`,
+      figure: `${all.toFixed(1)} % of a core, of these ${percent('postgres').toFixed(1)} for Postgres`,
+      ...{ budget: `≤ ${VIEWERS_BUDGET} %`, met: all <= VIEWERS_BUDGET },
+    };
   } finally {
     await ui.stop();
   }

@@ -57,19 +57,21 @@ RETURN timestamptz '1970-01-01 00:00:00+00' + (ns / 1000) * interval '1 microsec
 CREATE FUNCTION store.silent_after() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN interval '3 minutes';
 
--- What it means in this version that a kubelet gave up its event stream; null unless it did: fallbackConsequence of the protocol.
+-- The minor version of a kubelet; null where it is not known.
+CREATE FUNCTION store.kubelet_minor(kubelet_version text) RETURNS int4 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN substring(kubelet_version FROM '^v?1\.(\d{1,4})(?!\d)')::int4;
+
+-- What it means in this version that a kubelet gave up its event stream; null unless it did: fallbackConsequence of the protocol. Without a
+-- subquery, so that the planner inlines it.
 CREATE FUNCTION store.fallback_consequence(mode text, reason text, kubelet_version text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (
-  SELECT CASE
-    WHEN coalesce(mode, '') NOT IN ('Fallback', 'HintDisabled') THEN NULL
-    WHEN mode = 'HintDisabled' THEN CASE WHEN v.minor = 37 THEN 'hint_lost' ELSE 'unknown' END
-    WHEN v.minor BETWEEN 26 AND 31 AND reason IN ('RuntimeUnsupported', 'RuntimeDownAtStart', 'NeverConnected') THEN 'slower'
-    WHEN v.minor BETWEEN 26 AND 31 THEN 'wrong_until_restart'
-    WHEN v.minor BETWEEN 32 AND 36 THEN 'slower'
-    ELSE 'unknown'
-  END
-  FROM (SELECT substring(kubelet_version FROM '^v?1\.(\d{1,4})(?!\d)')::int4 AS minor) v
-);
+RETURN CASE
+  WHEN coalesce(mode, '') NOT IN ('Fallback', 'HintDisabled') THEN NULL
+  WHEN mode = 'HintDisabled' THEN CASE WHEN store.kubelet_minor(kubelet_version) = 37 THEN 'hint_lost' ELSE 'unknown' END
+  WHEN store.kubelet_minor(kubelet_version) BETWEEN 26 AND 31
+    THEN CASE WHEN reason IN ('RuntimeUnsupported', 'RuntimeDownAtStart', 'NeverConnected') THEN 'slower' ELSE 'wrong_until_restart' END
+  WHEN store.kubelet_minor(kubelet_version) BETWEEN 32 AND 36 THEN 'slower'
+  ELSE 'unknown'
+END;
 
 -- A time of a proof: microseconds since its epoch began. A proof comes from an agent, and may be any JSON.
 CREATE FUNCTION store.proof_time(epoch_start timestamptz, value jsonb) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE

@@ -214,7 +214,9 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WHERE h.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date
     AND h.hour >= since AND h.hour < date_trunc('hour', until, 'UTC')
   UNION ALL
-  SELECT m.node_id, m.context_id, m.minute, false, m.span_us, m.covered_us, m.matched, m.relists, m.max_us
+  -- Without these casts it is no plain append, and no worker helps to read the hours.
+  SELECT m.node_id, m.context_id, m.minute, false, m.span_us::int8, m.covered_us::int8, m.matched::int8,
+         m.relists::int8, m.max_us::int8
   FROM store.relist_minute m
   WHERE m.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date AND m.minute >= since AND m.minute < until
     AND (m.minute < date_trunc('hour', since + interval '1 hour' - interval '1 microsecond', 'UTC') OR m.minute >= date_trunc('hour', until, 'UTC'))
@@ -250,12 +252,17 @@ RETURNS SETOF plegwatch.miss_rate_of_versions LANGUAGE sql STABLE PARALLEL SAFE 
     SELECT c.node_id, c.context_id, c.at, c.matched
     FROM store.coverage(since, until) c
     -- NOT IN is hashed, however many labels changed.
-    WHERE NOT c.is_hour OR (c.node_id, c.at) NOT IN (SELECT x.node_id, x.hour FROM mixed x)
+    WHERE by_label IS NOT NULL AND (NOT c.is_hour OR (c.node_id, c.at) NOT IN (SELECT x.node_id, x.hour FROM mixed x))
     UNION ALL
     SELECT m.node_id, m.context_id, m.minute, m.matched
     FROM mixed x
     JOIN store.relist_minute m ON m.node_id = x.node_id AND m.day = x.day AND m.minute >= x.hour AND m.minute < x.hour + interval '1 hour'
   ), matched AS (
+    -- Without a label nothing is looked up for an hour, and workers help to read them.
+    SELECT c.context_id, NULL::text AS label, sum(c.matched) AS matched
+    FROM store.coverage(since, until) c WHERE by_label IS NULL
+    GROUP BY c.context_id
+    UNION ALL
     SELECT c.context_id, l.label, sum(c.matched) AS matched
     FROM counted c
     LEFT JOIN label l ON l.node_id = c.node_id AND c.at >= l.from_at AND c.at < l.to_at
@@ -356,6 +363,7 @@ RETURN CASE
   ELSE format('%s events are too few: up to %s of a million may be missed', decided, coalesce(round(high_per_million::numeric), 1000000)) END;
 
 -- The verdict on each node by the last seven days.
+-- OFFSET 0 makes what each row is judged by be computed once: without it, the planner computes it again for each of the dozen times that it is named.
 CREATE VIEW plegwatch.readiness WITH (security_invoker = true) AS
 SELECT r.cluster, r.node, r.verdict,
        store.readiness_reason(r.verdict, r.fallbacks, r.keeps_wrong, r.stream_state, r.low_per_million, r.high_per_million, r.coverage,
@@ -366,9 +374,7 @@ FROM (
   SELECT p.cluster, p.node, p.stream_state, p.mode, p.runtime_name, p.runtime_version, p.kubelet_version, p.os_image, p.kernel_version, p.labels,
          w.span_us / 3.6e9 AS observed_hours, w.covered_us / nullif(w.span_us, 0) AS coverage,
          d.decided, f.missed, f.missed * 1e6 / nullif(d.decided, 0) AS per_million, i.low_per_million, i.high_per_million,
-         b.fallbacks, f.blind_spots, k.keeps_wrong,
-         store.readiness_verdict(b.fallbacks, k.keeps_wrong, p.stream_state, i.low_per_million, i.high_per_million,
-                                 w.covered_us / nullif(w.span_us, 0)) AS verdict
+         b.fallbacks, f.blind_spots, k.keeps_wrong, v.verdict
   FROM store.node n
   JOIN store.cluster c ON c.cluster_id = n.cluster_id
   JOIN plegwatch.nodes p ON p.cluster = c.name AND p.node = n.name
@@ -392,10 +398,15 @@ FROM (
     WHERE m.node_id = n.node_id AND m.at > now() - interval '7 days' AND m.to_mode IN ('Fallback', 'HintDisabled')
       AND m.day >= ((now() - interval '7 days') AT TIME ZONE 'UTC')::date
   ) b
-  CROSS JOIN LATERAL (SELECT coalesce(store.fallback_consequence('Fallback', '', p.kubelet_version) = 'wrong_until_restart', false) AS keeps_wrong) k
+  CROSS JOIN LATERAL (SELECT coalesce(store.fallback_consequence('Fallback', '', p.kubelet_version) = 'wrong_until_restart', false) AS keeps_wrong OFFSET 0) k
   CROSS JOIN LATERAL (SELECT coalesce(w.matched, 0) + f.missed AS decided) d
   CROSS JOIN LATERAL (SELECT 1e6 * store.wilson_low(f.missed, d.decided) AS low_per_million,
-                             1e6 * store.wilson_high(f.missed, d.decided) AS high_per_million) i
+                             1e6 * store.wilson_high(f.missed, d.decided) AS high_per_million OFFSET 0) i
+  CROSS JOIN LATERAL (
+    SELECT store.readiness_verdict(b.fallbacks, k.keeps_wrong, p.stream_state, i.low_per_million, i.high_per_million,
+                                   w.covered_us / nullif(w.span_us, 0)) AS verdict
+    OFFSET 0
+  ) v
 ) r;
 
 REVOKE ALL ON FUNCTION plegwatch.miss_rate(timestamptz, timestamptz, text), plegwatch.evidence_completeness(date, date, text) FROM PUBLIC;

@@ -7,6 +7,8 @@
  *   GET /api/fallbacks [?from=&to=]                   FallbacksAnswer
  *   GET /api/finding?id= [&cluster=&node=]            FindingAnswer
  *   GET /api/versions [?from=&to=]                    VersionsAnswer
+ *   GET /api/hours [?days=]                           HoursAnswer
+ *   GET /api/change                                   ChangeAnswer
  *   GET /api/search?q=                                SearchAnswer
  *   GET /api/pool?by=&cluster=&pool=&runtime=&runtimeVersion=&kubelet= [&from=&to= | &last=seconds]  PoolAnswer
  *   GET /api/neighbours?cluster=&node= [&from=&to= | &last=seconds]  NeighboursAnswer
@@ -614,6 +616,62 @@ export interface RelistLine {
   readonly node: number;
   /** The longest one of each slice; null where none is recorded. */
   readonly longestMs: readonly (number | null)[];
+}
+
+// ---- the fleet by hour
+
+/** The last days until now, in slices of whole hours. */
+export interface HoursAnswer {
+  readonly now: Time;
+  readonly from: Time;
+  readonly to: Time;
+  /** How long a slice is; the last one may still last. */
+  readonly seconds: number;
+  /** The pools with the most nodes. */
+  readonly pools: readonly PoolSlices[];
+  /** How many pools were left out; null if none. */
+  readonly leftOut: number | null;
+  readonly versions: readonly VersionChange[];
+  /** More versions changed than are answered: those of the fewest nodes are left out. */
+  readonly versionsCut: boolean;
+  readonly empty: WhyEmpty;
+}
+
+/** Each list has a value for each slice. */
+export interface PoolSlices {
+  readonly cluster: string;
+  /** Null for nodes without a pool. */
+  readonly pool: string | null;
+  readonly nodes: number;
+  /** Events missed that did not come later, by when that was found. */
+  readonly missed: readonly number[];
+  /** Kubelets that were in fallback at some time. */
+  readonly fallen: readonly number[];
+  /** Nodes whose PLEG was slow or hung at some time: a relist of more than ten seconds, or NotReady because of PLEG. */
+  readonly slow: readonly number[];
+  /** For how long its nodes were known, all together, and for how long of it their event streams were watched. */
+  readonly knownSeconds: readonly number[];
+  readonly watchedSeconds: readonly number[];
+}
+
+/** Nodes of a pool began to run another version. */
+export interface VersionChange {
+  readonly cluster: string;
+  readonly pool: string | null;
+  /** The beginning of the slice. */
+  readonly at: Time;
+  readonly what: 'kubelet' | 'runtime';
+  readonly before: string;
+  readonly after: string;
+  readonly nodes: number;
+}
+
+/** What became worse in the last 24 hours, against the 24 hours before. */
+export interface ChangeAnswer {
+  readonly now: Time;
+  /** unknown: nothing was observed that can be compared. */
+  readonly verdict: 'worse' | 'same' | 'unknown';
+  readonly sentence: string;
 }
 
 // ---- search

@@ -143,12 +143,20 @@ test('no page of another site can have the browser of its reader ask', async () 
   expect((await get('/', { 'sec-fetch-site': 'cross-site' })).status).toBe(200);
 });
 
+test('an answer that many ask for is written once', async () => {
+  let written = 0;
+  const answer = { toJSON: () => ({ text: LONG, written: ++written }) };
+  const get = await start(loopbackAccess, async () => answer);
+  const bodies = await Promise.all([1, 2, 3].map(async () => (await get('/api/fleet')).body.toString()));
+  expect(bodies).toEqual(Array.from({ length: 3 }, () => JSON.stringify({ text: LONG, written: 1 })));
+});
+
 test('an answer learns that its client has gone away', async () => {
   const arrived = Promise.withResolvers<AbortSignal>();
   await start(loopbackAccess, async (_query, signal) => {
     arrived.resolve(signal);
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
-    signal.throwIfAborted();
+    throw signal.reason;
   });
   const client = connect({ host: '127.0.0.1', port: server?.port ?? 0 });
   client.write('GET /api/fleet HTTP/1.1\r\nHost: localhost\r\n\r\n');
@@ -160,7 +168,7 @@ test('an answer learns that its client has gone away', async () => {
 });
 
 test('a client that reads nothing of its answer is disconnected', async () => {
-  const huge = 'x'.repeat(64 * 2 ** 20);
+  const huge = { text: 'x'.repeat(64 * 2 ** 20) };
   const gone = Promise.withResolvers<void>();
   await start(
     loopbackAccess,

@@ -16,7 +16,7 @@ import type { PageFile } from './page.ts';
 import { RequestError } from './requestError.ts';
 
 /** What is at a path below /api, as JSON. The signal is aborted when the client goes away. Throws RequestError. */
-export type Answer = (query: URLSearchParams, signal: AbortSignal) => Promise<unknown>;
+export type Answer = (query: URLSearchParams, signal: AbortSignal) => Promise<object>;
 
 export interface PageServerOptions {
   /** `host:port` or `:port`. */
@@ -105,8 +105,8 @@ export async function servePage(options: PageServerOptions): Promise<PageServer>
     if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
     const file = options.page.get(path);
     const answer = Object.hasOwn(options.answers, path) ? options.answers[path] : undefined;
-    if (file === undefined && answer === undefined) throw noSuchPath(path, options.page);
     if (file !== undefined) return fileResponse(file, request);
+    if (answer === undefined) throw noSuchPath(path, options.page);
     refuseOtherSites(request);
     await options.access.check(request);
     connections.workBegan(request.socket);
@@ -115,7 +115,7 @@ export async function servePage(options: PageServerOptions): Promise<PageServer>
     }
     busy += 1;
     try {
-      return await jsonResponse(200, await answer?.(query, gone), request);
+      return await jsonResponse(await answer(query, gone), request);
     } finally {
       busy -= 1;
     }
@@ -164,11 +164,28 @@ function fileResponse({ type, body, gzipped, etag }: PageFile, request: Incoming
     : { status: 200, type, body, headers };
 }
 
-async function jsonResponse(status: number, value: unknown, request: IncomingMessage): Promise<Response> {
-  const body = Buffer.from(JSON.stringify(value));
-  if (body.length < MIN_COMPRESSED_BYTES || !takesGzip(request)) return { status, type: JSON_TYPE, body };
+async function jsonResponse(answer: object, request: IncomingMessage): Promise<Response> {
+  const json = jsonOf(answer);
+  if (json.body.length < MIN_COMPRESSED_BYTES || !takesGzip(request)) {
+    return { status: 200, type: JSON_TYPE, body: json.body };
+  }
+  json.gzipped ??= compressed(json.body, { level: 1 });
   const headers = { 'content-encoding': 'gzip' };
-  return { status, type: JSON_TYPE, body: await compressed(body, { level: 1 }), headers };
+  return { status: 200, type: JSON_TYPE, body: await json.gzipped, headers };
+}
+
+interface Json {
+  readonly body: Buffer;
+  gzipped?: Promise<Buffer>;
+}
+
+/** Of answers, as long as somebody remembers them: that of a large fleet is written and compressed once for all who ask. */
+const JSONS = new WeakMap<object, Json>();
+
+function jsonOf(answer: object): Json {
+  const json = JSONS.get(answer) ?? { body: Buffer.from(JSON.stringify(answer)) };
+  JSONS.set(answer, json);
+  return json;
 }
 
 const takesGzip = ({ headers }: IncomingMessage): boolean =>

@@ -60,6 +60,14 @@ export function searchIn(parameters: Parameters, name: string): string {
   return text;
 }
 
+/** A whole number of days. */
+export function daysIn({ days }: Parameters, usual: number, max: number): number {
+  if (days === undefined) return usual;
+  if (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > max)
+    throw badParameter('days', `a number from 1 to ${max}`);
+  return Number(days);
+}
+
 export interface Period {
   readonly from: Date;
   readonly to: Date;

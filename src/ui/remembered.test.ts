@@ -53,3 +53,18 @@ test('the last answer is known after it no longer holds', async () => {
   clock.now = mono(60_000_000);
   expect([last('a'), last('b')]).toEqual([1, undefined]);
 });
+
+test('an answer that took long to make can be kept for longer, so that many readers cost no more than one', async () => {
+  const clock = { now: mono(0) };
+  const { ask } = remembered<string>({
+    ...{ keptFor: (_, took) => millis((20 * took) / 1000), max: 1, now: () => clock.now },
+  });
+  await ask('a', async () => {
+    clock.now = mono(1_000);
+    return 'slow';
+  });
+  clock.now = mono(19_999);
+  expect(await ask('a', async () => 'new')).toBe('slow');
+  clock.now = mono(20_000);
+  expect(await ask('a', async () => 'new')).toBe('new');
+});

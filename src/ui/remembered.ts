@@ -2,11 +2,11 @@
  * Answers that take long to make: who asks for the same again soon has the one of before, and who asks at the same time waits for it too.
  */
 import { monoNow } from '../platform/clock.ts';
-import { type Micros, type Mono, shift } from '../protocol/units.ts';
+import { between, type Micros, type Mono, shift } from '../protocol/units.ts';
 
 export interface RememberedOptions<T> {
-  /** How long an answer holds, from when it was asked for: it may say how things were then. */
-  readonly keptFor: (answer: T) => Micros;
+  /** How long an answer holds, from when it was asked for: it may say how things were then. `took`: how long it took to make. */
+  readonly keptFor: (answer: T, took: Micros) => Micros;
   /** Of each kind; the oldest is forgotten first. */
   readonly max: number;
   /** An answer never makes one of another kind be forgotten. Default: all are of one kind. */
@@ -49,7 +49,7 @@ export function remembered<T>({
     for (const others of kinds.values()) others.delete(key);
     const kind = kindOf(answer);
     const kept = kinds.get(kind) ?? new Map<string, Kept<T>>();
-    kinds.set(kind, kept.set(key, { answer, until: shift(since, keptFor(answer)) }));
+    kinds.set(kind, kept.set(key, { answer, until: shift(since, keptFor(answer, between(since, now()))) }));
     const [oldest] = kept.keys();
     if (kept.size > max && oldest !== undefined) kept.delete(oldest);
     return answer;

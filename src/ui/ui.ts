@@ -22,6 +22,7 @@ import { tokenAccess } from './access/tokenAccess.ts';
 import { fallbacksAnswers } from './answers/fallbacks.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { fleetAnswers } from './answers/fleet.ts';
+import { changeAnswers, hoursAnswers } from './answers/hours.ts';
 import { neighboursAnswer, poolAnswers } from './answers/pool.ts';
 import { createReader, databaseRefusal } from './answers/reader.ts';
 import { searchAnswer } from './answers/search.ts';
@@ -94,6 +95,8 @@ function answersOf(
     '/api/pool': poolAnswers(shared),
     '/api/neighbours': (query, signal) => neighboursAnswer(reader(signal), query),
     '/api/record': (query, signal) => recordAnswer(reader(signal), query),
+    '/api/hours': hoursAnswers(shared),
+    '/api/change': changeAnswers(shared),
     '/api/search': (query, signal) => searchAnswer(reader(signal), query),
   };
 }

@@ -15,9 +15,11 @@ import { MAX_INT4 } from '../../src/protocol/record.ts';
 import { withClient } from '../../src/store/connection.ts';
 import { command } from '../../src/store/statement.ts';
 import type {
+  ChangeAnswer,
   ErrorAnswer,
   FindingAnswer,
   FleetAnswer,
+  HoursAnswer,
   NeighboursAnswer,
   PoolAnswer,
   SearchAnswer,
@@ -46,6 +48,8 @@ const ANSWERS = [
   'fallbacks',
   'finding',
   'versions',
+  'hours',
+  'change',
   'search',
   'pool',
   'neighbours',
@@ -369,6 +373,9 @@ needs(
     expect(
       (await answer<VersionsAnswer>('versions')).readiness.every(({ cluster }) => cluster === 'test'),
     ).toBe(true);
+    const { pools, versions } = await answer<HoursAnswer>('hours');
+    expect(new Set([...pools, ...versions].map(({ cluster }) => cluster))).toEqual(new Set(['test']));
+    expect((await answer<ChangeAnswer>('change')).sentence).not.toContain('other');
   });
 
   test.each([
@@ -379,6 +386,9 @@ needs(
     'finding',
     'finding?id=1',
     'versions?from=-1',
+    'hours?days=0',
+    'hours?days=401',
+    'change?days=1',
     'search?q=a',
     'pool',
     'pool?by=cluster',

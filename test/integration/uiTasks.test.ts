@@ -3,10 +3,12 @@
  * shows is held against SQL and against what the terminal prints.
  */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
+import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { CLI } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
@@ -149,6 +151,33 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     await until(() => String(periodOf(page.url())) === String(whole));
     expect(await page.getByRole('button', { name: 'Back' }).count()).toBe(0);
     await tab.close();
+  });
+
+  test('a time that a file does not have is refused with the period that it has', async () => {
+    const folder = temporaryFolder('uiTasks', undefined);
+    const file = join(folder.dir, 'incident.html');
+    const [from, to] = [-60, 60].map((minutes) =>
+      new Date(fellBack.getTime() + minutes * MINUTE).toISOString(),
+    );
+    const written = await plegwatch([
+      ...['timeline', 'east-003', '--database-url', databaseUrl, '--from', `${from}`, '--to', `${to}`],
+      ...['--html', file],
+    ]);
+    expect([written.code, written.stderr]).toEqual([0, '']);
+    const tab = await browser.open(`file://${file}`);
+    const { page } = tab;
+    const field = page.getByLabel('Go to (UTC)');
+    await field.fill('2020-01-01 03:12');
+    await page.keyboard.press('Enter');
+    await page
+      .getByRole('alert')
+      .getByText(/^This file has only .* 02:12:00 – 04:12:00 UTC\.$/)
+      .waitFor();
+    await field.fill(fellBack.toISOString());
+    await page.keyboard.press('Enter');
+    await page.getByText(/ 02:57:00 – 03:27:00 UTC/).waitFor();
+    await tab.close();
+    folder.remove();
   });
 
   /** The rows of a table as it is saved: the fields of each. */
@@ -412,14 +441,6 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     );
     expect(lines).toHaveLength(3);
 
-    const [unobserved] = await query<{ days: number }>(
-      databaseUrl,
-      `SELECT count(*)::int4 AS days FROM generate_series(date_trunc('day', now() - interval '30 days', 'UTC'), now(), interval '24 hours') AS d (day)
-       WHERE NOT EXISTS (SELECT FROM store.epoch WHERE kubelet_seen_from < d.day + interval '24 hours' AND kubelet_seen_to >= d.day)`,
-    );
-    expect(unobserved?.days).toBeGreaterThan(20);
-    expect(await page.locator('.plot-frame .gap-plate').count()).toBe(unobserved?.days);
-
     // On the day after the beginning it lasted, and did not begin.
     const day = fellBack.toISOString().slice(0, 10);
     const began = rows.filter((row) => row.day === day).length;
@@ -475,6 +496,32 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
       .waitFor();
     const { lines } = await savedRows(page, 'Fallbacks, those that last first');
     expect(lines.filter((line) => line.includes('<img'))).toHaveLength(1);
+    await tab.close();
+  });
+
+  test('a day on which nobody observed a kubelet is marked, and no day without fallbacks', async () => {
+    // From the middle of the day before yesterday on, nobody did.
+    await query(
+      databaseUrl,
+      `UPDATE store.epoch SET kubelet_seen_to = date_trunc('day', now(), 'UTC') - interval '36 hours'`,
+    );
+    const unobserved = await query<{ ago: number }>(
+      databaseUrl,
+      `SELECT ((now() AT TIME ZONE 'UTC')::date - (d.day AT TIME ZONE 'UTC')::date) AS ago
+       FROM generate_series(date_trunc('day', now() - interval '29 days', 'UTC'), now(), interval '24 hours') AS d (day)
+       WHERE NOT EXISTS (SELECT FROM store.epoch WHERE kubelet_seen_from < d.day + interval '24 hours' AND kubelet_seen_to >= d.day)
+         AND NOT EXISTS (SELECT FROM plegwatch.fallback_intervals WHERE from_at >= d.day AND from_at < d.day + interval '24 hours')`,
+    );
+    // Before the first evidence, and after the last.
+    expect(unobserved.map(({ ago }) => ago)).toEqual(expect.arrayContaining([29, 0]));
+    const tab = await open('#/fallbacks?days=29');
+    const { page } = tab;
+    await page.locator('.plot-frame .gap-plate').first().waitFor();
+    const titles = await page.locator('.plot-frame .gap-plate title').allTextContents();
+    const days = unobserved.length;
+    expect(titles.filter((title) => title.endsWith(': nobody observed a kubelet'))).toHaveLength(days);
+    await page.getByRole('img', { name: new RegExp(`Nobody observed a kubelet on ${days} days$`) }).waitFor();
+    expect(await tab.barriers()).toEqual([]);
     await tab.close();
   });
 });

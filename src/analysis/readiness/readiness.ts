@@ -1,10 +1,13 @@
 /*
- * `plegwatch readiness`: how many nodes of each pool are ready for Evented PLEG, and why others are not. The page shows the same rows.
+ * `plegwatch readiness`: how many nodes of each pool are ready for Evented PLEG, and why others are not; and below the table, what became worse since
+ * yesterday. The page shows the same rows and the same sentence.
  */
+import { printable } from '../../platform/printable.ts';
 import { requireClusters } from '../../store/notFound.ts';
 import { int4, text, textArray } from '../../store/schema/columns.ts';
 import { nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
 import type { Store } from '../../store/store.ts';
+import { readChange } from '../hours/change.ts';
 import { type RowOutput, rowsText, type ShownRows } from '../rowsText.ts';
 import readReadinessSql from './sql/readReadiness.sql';
 
@@ -42,5 +45,8 @@ export interface ReadinessCommand {
 export async function runReadiness({ store, cluster, output }: ReadinessCommand): Promise<string> {
   await requireClusters(store, cluster);
   const { rows } = await store.run(readReadiness, [cluster ?? null, MAX_POOLS]);
-  return rowsText(rows, output, SHOWN);
+  const text = rowsText(rows, output, SHOWN);
+  if (output !== 'table' || rows.length === 0) return text;
+  const { sentence } = await readChange(store, cluster ?? null, new Date());
+  return `${text}\n${printable(sentence)}\n`;
 }

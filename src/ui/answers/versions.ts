@@ -1,14 +1,15 @@
 /*
  * GET /api/versions: how many events are missed by versions, which pools are ready for Evented PLEG, and how often kubelets fell back.
  *
- * Two of the three read a week of hours, which takes long for a very large fleet: one that takes too long is left out, and says so. The answer to the same
- * period, to the minute, is remembered for a minute: a page that stays open must not keep Postgres busy.
+ * Two of the three read a week of hours, which takes long for a very large fleet: they are read at once, and one that takes too long is left out, and says
+ * so. The answer to the same period, to the minute, is remembered for a minute, and readiness for all periods: a page that stays open must not keep Postgres
+ * busy.
  */
 import { NO_FALLBACK } from '../../analysis/fallbacks/fallbacks.ts';
 import { MAX_POOLS, NO_NODE, readReadiness } from '../../analysis/readiness/readiness.ts';
 import { millis } from '../../protocol/units.ts';
 import type { Statement } from '../../store/statement.ts';
-import type { VersionsAnswer, WhyEmpty } from '../api.ts';
+import type { PoolReadiness, VersionsAnswer, WhyEmpty } from '../api.ts';
 import { type Period, parametersOf, periodIn } from '../parameters.ts';
 import { remembered } from '../remembered.ts';
 import { RequestError } from '../requestError.ts';
@@ -18,6 +19,8 @@ import { readFallbacks, readMissRates } from './statements.ts';
 const DAY_MS = 86_400_000;
 const MAX_DAYS = 400;
 const MAX_ROWS = 2_000;
+const NOTHING_DECIDED =
+  'No transition was decided in this period: no agent watched a stream, or its minutes are deleted.';
 const TOO_SLOW = 'Postgres did not answer within 15 s: there is too much to add. Choose a shorter period.';
 
 interface Part<T> {
@@ -30,24 +33,27 @@ const MAX_KEPT = 16;
 
 export function versionsAnswers(reader: Reader): (query: URLSearchParams) => Promise<VersionsAnswer> {
   const answers = remembered<VersionsAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
+  const readiness = remembered<Part<PoolReadiness>>({ keptFor: () => KEPT_FOR, max: 1 });
+  const ready = () =>
+    readiness.ask('', () => part(reader, readReadiness, [reader.clusters, MAX_POOLS], NO_NODE));
   return async (query) => {
     const period = periodIn(parametersOf(query, ['from', 'to']), 7 * DAY_MS, MAX_DAYS, new Date());
     const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
-    return answers.ask(minutes.join(), () => versionsAnswer(reader, period));
+    return answers.ask(minutes.join(), () => versionsAnswer(reader, period, ready()));
   };
 }
 
-async function versionsAnswer(reader: Reader, { from, to }: Period): Promise<VersionsAnswer> {
-  const { clusters } = reader;
-  const period = [clusters, from, to, MAX_ROWS];
-  const missRates = await part(
-    reader,
-    readMissRates,
-    period,
-    'No transition was decided in this period: no agent watched a stream, or its minutes are deleted.',
-  );
-  const readiness = await part(reader, readReadiness, [clusters, MAX_POOLS], NO_NODE);
-  const fallbacks = await part(reader, readFallbacks, period, NO_FALLBACK);
+async function versionsAnswer(
+  reader: Reader,
+  { from, to }: Period,
+  ready: Promise<Part<PoolReadiness>>,
+): Promise<VersionsAnswer> {
+  const period = [reader.clusters, from, to, MAX_ROWS];
+  const [missRates, readiness, fallbacks] = await Promise.all([
+    part(reader, readMissRates, period, NOTHING_DECIDED),
+    ready,
+    part(reader, readFallbacks, period, NO_FALLBACK),
+  ]);
   return {
     now: new Date().toISOString(),
     ...{ from: from.toISOString(), to: to.toISOString() },

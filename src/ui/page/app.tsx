@@ -6,6 +6,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { FallbacksView } from './fallbacks/fallbacksView.tsx';
 import { FindingView } from './finding/findingView.tsx';
 import { FleetView } from './fleet/fleetView.tsx';
+import { HoursView } from './hours/hoursView.tsx';
 import { Client, type Problem } from './parts/client.ts';
 import { AccessContext } from './parts/polling.ts';
 import { TokenForm } from './parts/tokenForm.tsx';
@@ -15,6 +16,7 @@ import {
   FLEET,
   fragmentOf,
   type Go,
+  HOURS,
   type Place,
   POOL_PERIOD,
   placeOf,
@@ -85,7 +87,7 @@ function placeOfAddress(): Place {
 }
 
 /** The others are below the fleet. */
-const TABS: readonly Place[] = [FLEET, UNOBSERVED, FALLBACKS, VERSIONS];
+const TABS: readonly Place[] = [FLEET, HOURS, UNOBSERVED, FALLBACKS, VERSIONS];
 
 interface FrameProps {
   readonly place: Place;
@@ -155,6 +157,7 @@ function View({ place, go }: ViewProps<Place>) {
       {place.view === 'pool' && <PoolView key={subject} place={place} go={go} />}
       {place.view === 'unobserved' && <UnobservedView place={place} go={go} />}
       {place.view === 'fallbacks' && <FallbacksView place={place} go={go} />}
+      {place.view === 'hours' && <HoursView place={place} go={go} />}
       {place.view === 'versions' && <VersionsView place={place} go={go} />}
     </main>
   );
@@ -167,7 +170,13 @@ function subjectOf(place: Place): string {
   return place.view === 'finding' ? fragmentOf(place) : place.view;
 }
 
-const TITLES = { fleet: 'Fleet', unobserved: 'Not observed', fallbacks: 'Fallbacks', versions: 'Versions' };
+const TITLES = {
+  fleet: 'Fleet',
+  hours: 'Hours',
+  unobserved: 'Not observed',
+  fallbacks: 'Fallbacks',
+  versions: 'Versions',
+};
 
 function titleOf(place: Place): string {
   if (place.view === 'node') return place.node;

@@ -18,10 +18,11 @@ test('every place leads to a fragment that leads back to it', () => {
       period: { last: 604_800 },
     },
     { view: 'pool', key: { ...NO_KEY, by: 'version', runtimeName: 'x' }, period: { from, to: from + 1 } },
-    { ...VERSIONS, days: 30 },
     { view: 'fallbacks', days: 90, day: '2026-11-22' },
     { view: 'unobserved', why: null },
     { view: 'unobserved', why: 'mode.NotObserved.Forbidden' },
+    { ...VERSIONS, days: 30, rows: 'each' },
+    { view: 'hours', days: 28 },
   ];
   for (const place of places) expect(placeOf(fragmentOf(place))).toEqual(place);
 });

@@ -47,9 +47,13 @@ export interface FindingPlace {
   readonly node: string | null;
 }
 
+/** Those that are alike in one row, or a row for each. */
+export const ROWS = ['folded', 'each'] as const;
+
 export interface VersionsPlace {
   readonly view: 'versions';
   readonly days: number;
+  readonly rows: (typeof ROWS)[number];
 }
 
 export interface PoolPlace {
@@ -72,12 +76,18 @@ export interface FallbacksPlace {
   readonly day: string | null;
 }
 
+export interface HoursPlace {
+  readonly view: 'hours';
+  readonly days: number;
+}
+
 export type Place =
   | PoolPlace
   | FleetPlace
   | NodePlace
   | FindingPlace
   | VersionsPlace
+  | HoursPlace
   | UnobservedPlace
   | FallbacksPlace;
 
@@ -93,7 +103,10 @@ export interface ViewProps<P extends Place> {
 export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
 export const UNOBSERVED: UnobservedPlace = { view: 'unobserved', why: null };
 export const FALLBACKS: FallbacksPlace = { view: 'fallbacks', days: 30, day: null };
-export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
+export const VERSIONS: VersionsPlace = { view: 'versions', days: 7, rows: 'folded' };
+export const HOURS: HoursPlace = { view: 'hours', days: 7 };
+/** How many of them a view shows where nothing is said. */
+const DAYS = { versions: VERSIONS.days, hours: HOURS.days, fallbacks: FALLBACKS.days } as const;
 export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
 /** As that of readiness. */
 export const POOL_PERIOD = { last: 604_800 } as const satisfies Period;
@@ -105,18 +118,16 @@ export function placeOf(fragment: string): Place {
   const [view, ...parts] = path.split('/').map(decoded);
   const values = new URLSearchParams(query);
   const [first, second] = parts;
-  if (view === 'node' && first && second) {
-    const only = values.get('only') ?? '';
-    const beside = values.has('beside') ? { beside: true } : {};
-    return { view, cluster: first, node: second, period: periodOf(values), only, ...beside };
-  }
+  if (view === 'node' && first && second) return nodePlace(first, second, values);
   if (view === 'finding' && first) {
     return { view, id: first, cluster: values.get('cluster'), node: values.get('node') };
   }
   if (view === 'pool') return { view, key: poolKeyOf(values), period: periodOf(values, POOL_PERIOD) };
   if (view === 'unobserved') return { view, why: values.get('why') };
   const days = numberWithin(values.get('days'), 1, 400);
-  if (view === 'versions') return { view, days: days ?? VERSIONS.days };
+  if (view === 'versions')
+    return { view, days: days ?? VERSIONS.days, rows: oneOf(ROWS, values.get('rows')) };
+  if (view === 'hours') return { view, days: days ?? HOURS.days };
   if (view === 'fallbacks') return { view, days: days ?? FALLBACKS.days, day: dayOf(values.get('day')) };
   return {
     view: 'fleet',
@@ -124,6 +135,18 @@ export function placeOf(fragment: string): Place {
     colour: COLOURINGS.find((each) => each === values.get('colour')) ?? null,
     state: values.get('state'),
     search: values.get('search') ?? '',
+  };
+}
+
+function nodePlace(cluster: string, node: string, values: URLSearchParams): NodePlace {
+  const beside = values.has('beside') ? { beside: true } : {};
+  return {
+    view: 'node',
+    cluster,
+    node,
+    period: periodOf(values),
+    only: values.get('only') ?? '',
+    ...beside,
   };
 }
 
@@ -157,7 +180,8 @@ export function fragmentOf(place: Place): string {
     put('node', place.node, null);
   } else if (place.view === 'unobserved') put('why', place.why, null);
   else {
-    put('days', place.days, (place.view === 'versions' ? VERSIONS : FALLBACKS).days);
+    put('days', place.days, DAYS[place.view]);
+    if (place.view === 'versions') put('rows', place.rows, VERSIONS.rows);
     if (place.view === 'fallbacks') put('day', place.day, null);
   }
   const query = values.toString();

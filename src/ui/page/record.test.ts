@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { PageRecord } from '../api.ts';
+import { VERSIONS } from './place.ts';
 import { firstPlace, sourceOf, within } from './record.ts';
 
 const at = (minute: number) => Date.UTC(2026, 10, 22, 3, minute);
@@ -20,7 +21,7 @@ test('nothing outside of the period of a record is shown as if nothing had happe
   expect(within(RECORD, node(2, 4))).toEqual(node(2, 4));
   expect(within(RECORD, node(8, 12))).toEqual(node(6, 10));
   expect(within(RECORD, node(-30, 60))).toEqual(node(0, 10));
-  expect(within(RECORD, { view: 'versions', days: 7 })).toEqual(node(0, 10));
+  expect(within(RECORD, VERSIONS)).toEqual(node(0, 10));
 });
 
 test('a finding that is not in the record is a problem that says where it is', async () => {

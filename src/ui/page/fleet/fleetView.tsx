@@ -17,6 +17,7 @@ import {
   type ViewProps,
 } from '../place.ts';
 import { counted, moment, msOf } from '../text.ts';
+import { ChangeSentence } from './changeSentence.tsx';
 import { FleetMap } from './fleetMap.tsx';
 import { FleetTable } from './fleetTable.tsx';
 import { Legend } from './legend.tsx';
@@ -61,6 +62,7 @@ function Fleet({ answer, place: asked, go }: ViewProps<FleetPlace> & { readonly 
   const open = (node: FleetNode) => go(placeOfNode(node, answer.now, place.colour));
   return (
     <>
+      <ChangeSentence />
       <Summary nodes={nodes} place={asked} go={go} />
       <section class="controls" aria-label="What the map shows">
         <SearchField place={asked} go={go} clusters={answer.clusters.length} />

@@ -54,13 +54,7 @@ export function NodeView({ place, go }: ViewProps<NodePlace>) {
       {answer !== undefined && (
         <>
           {!isUnknown && (
-            <PeriodBar
-              {...{ place, go, range }}
-              now={msOf(answer.now)}
-              onRange={setRange}
-              onJump={jump}
-              onBack={back}
-            />
+            <PeriodBar {...{ place, go, range, answer }} onRange={setRange} onJump={jump} onBack={back} />
           )}
           {!isUnknown && <NodeActions place={place} go={go} range={range} />}
           {place.beside && !isUnknown && <NeighbourTable place={place} />}

@@ -3,16 +3,16 @@
  */
 import { useContext, useState } from 'preact/hooks';
 import { duration } from '../../../analysis/words.ts';
+import type { TimelineAnswer } from '../../api.ts';
 import { moved, type Range, zoomed } from '../drawing/timeScale.ts';
 import { AccessContext } from '../parts/polling.ts';
 import type { NodePlace, ViewProps } from '../place.ts';
-import { moment } from '../text.ts';
+import { moment, msOf } from '../text.ts';
 import { typedPeriod } from './typedPeriod.ts';
 
 interface Props extends ViewProps<NodePlace> {
   readonly range: Range;
-  /** By the clock of the database. */
-  readonly now: number;
+  readonly answer: TimelineAnswer;
   readonly onRange: (range: Range) => void;
   /** To another period, which can be left again. */
   readonly onJump: (range: Range) => void;
@@ -28,7 +28,7 @@ const LIVE_PERIODS: readonly (readonly [seconds: number, name: string])[] = [
   [604_800, '7 d'],
 ];
 
-export function PeriodBar({ place, go, range, now, onRange, onJump, onBack }: Props) {
+export function PeriodBar({ place, go, range, answer, onRange, onJump, onBack }: Props) {
   const { isRecord } = useContext(AccessContext);
   const { period } = place;
   const span = range.to - range.from;
@@ -58,7 +58,7 @@ export function PeriodBar({ place, go, range, now, onRange, onJump, onBack }: Pr
           )}
         </div>
       </fieldset>
-      <TypedPeriod range={range} now={now} onJump={onJump} />
+      <TypedPeriod range={range} answer={answer} onJump={onJump} />
       <div class="search">
         <label for="only">Only containers of</label>
         <input
@@ -75,13 +75,17 @@ export function PeriodBar({ place, go, range, now, onRange, onJump, onBack }: Pr
   );
 }
 
-function TypedPeriod({ range, now, onJump }: Pick<Props, 'range' | 'now' | 'onJump'>) {
+function TypedPeriod({ range, answer, onJump }: Pick<Props, 'range' | 'answer' | 'onJump'>) {
+  const { isRecord } = useContext(AccessContext);
   const [text, setText] = useState('');
   const [problem, setProblem] = useState<string>();
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
-    const found = typedPeriod(text, now, range.to - range.from);
+    const found = typedPeriod(text, msOf(answer.now), range.to - range.from);
     if (typeof found === 'string') return setProblem(found);
+    const stored = { from: msOf(answer.from), to: msOf(answer.to) };
+    if (isRecord && (found.to <= stored.from || found.from >= stored.to))
+      return setProblem(`This file has only ${periodInWords(stored)}.`);
     setProblem(undefined);
     onJump(found);
   };

@@ -52,7 +52,7 @@ export function TimelineChart({ answer, range, only, onRange, onJump, onBack }: 
       { key: 'ready', height: 20 },
       { key: 'latency', height: 96 },
       { key: 'pressure', height: 42 },
-      { key: 'events', height: 44 },
+      { key: 'events', height: 58 },
       ...pods.shown.flatMap(({ rows }) =>
         rows.map((lives, n) => ({
           ...{ key: lives.key, height: lifeRowHeight(lives) },
@@ -124,8 +124,9 @@ export function TimelineChart({ answer, range, only, onRange, onJump, onBack }: 
               right={width - RIGHT}
             />
             <DensityRow
-              events={answer.events}
+              answer={answer}
               findings={findings}
+              only={only}
               scale={scale}
               row={row('events')}
               right={width - RIGHT}

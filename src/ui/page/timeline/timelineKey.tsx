@@ -28,7 +28,7 @@ export function TimelineKey() {
         <svg width="12" height="12" aria-hidden="true">
           <path class="note" d={notePath(6, 11)} />
         </svg>
-        another finding: late, out of order, too short for lists
+        another finding: late, out_of_order, short_life; its title says whether it matters
       </li>
       <li>
         <svg width="20" height="12" aria-hidden="true">

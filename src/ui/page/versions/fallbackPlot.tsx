@@ -28,9 +28,10 @@ export function FallbackPlot({ days, from, to, width, observed = [], onDay }: Pr
   const pitch = width / columns.length;
   const every = Math.max(1, Math.ceil(60 / pitch));
   const height = TOP + PLOT + BOTTOM;
-  const unobserved = new Set(observed.filter(({ nodes }) => nodes === 0).map(({ day }) => Date.parse(day)));
+  const unknown = new Set(observed.filter(({ nodes }) => nodes === 0).map(({ day }) => Date.parse(day)));
+  const unobserved = columns.filter(({ day, fallbacks }) => fallbacks === 0 && unknown.has(day));
   return (
-    <Drawing width={width} height={height} label={inWords(days, unobserved.size)}>
+    <Drawing width={width} height={height} label={inWords(days, unobserved.length)}>
       <path class="axis-line" d={`M0 ${TOP + PLOT + 0.5}H${width}`} />
       {columns.map(({ day, fallbacks, nodes }, n) => {
         const tall = (fallbacks / most) * PLOT;
@@ -38,7 +39,7 @@ export function FallbackPlot({ days, from, to, width, observed = [], onDay }: Pr
         const middle = (n + 0.5) * pitch;
         return (
           <g key={day} class={onDay && 'day'} onPointerUp={onDay && (() => onDay(day))}>
-            {fallbacks === 0 && unobserved.has(day) && (
+            {fallbacks === 0 && unknown.has(day) && (
               <rect class="gap-plate" x={n * pitch} y={TOP} width={pitch} height={PLOT}>
                 <title>{`${dayOf(day)}: nobody observed a kubelet`}</title>
               </rect>

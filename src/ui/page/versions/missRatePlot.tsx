@@ -1,30 +1,29 @@
 /*
  * Each pair of versions as a dot with its interval, on a logarithmic scale that begins at one in a million.
  */
-import type { MissRate } from '../../api.ts';
 import { Drawing } from '../drawing/drawing.tsx';
 import { decadeAbove, logScale } from '../drawing/logScale.ts';
 import { count, counted, cutTo, visible } from '../text.ts';
+import { clustersInWords, type FoldedRate } from './folded.ts';
 
 interface Props {
-  readonly rates: readonly MissRate[];
+  readonly rates: readonly FoldedRate[];
   readonly width: number;
 }
 
-const ROW = 64;
+const [ROW, NARROW_ROW] = [44, 62];
 const BOTTOM = 44;
 /** Labels of ticks are apart by at least this. */
 const TICK = 62;
 
 export function MissRatePlot({ rates, width }: Props) {
   const isWide = width >= 640;
-  const [left, right] = [isWide ? 320 : 8, width - (isWide ? 24 : 8)];
-  const row = isWide ? ROW : ROW + 20;
+  const [left, right] = [isWide ? Math.min(400, width / 2) : 8, width - (isWide ? 24 : 8)];
+  const row = isWide ? ROW : NARROW_ROW;
   const room = isWide ? left - 20 : width;
   const most = rates.reduce((top, rate) => Math.max(top, rate.highPerMillion ?? rate.perMillion ?? 0), 0);
   const scale = logScale(1, Math.max(1000, decadeAbove(most)));
   const x = (value: number) => left + (right - left) * scale.at(value);
-  const many = new Set(rates.map(({ cluster }) => cluster)).size > 1;
   const height = rates.length * row + BOTTOM;
   const everyTick = (right - left) / (scale.ticks.length - 1) < TICK ? 2 : 1;
   return (
@@ -52,16 +51,17 @@ export function MissRatePlot({ rates, width }: Props) {
         const y = isWide ? top + row / 2 : top + row - 14;
         const namesLeft = isWide ? 0 : left;
         const texts = [
-          ['plot-name', runtimeOf(rate), 8.4],
-          ['plot-detail', kubeletOf(rate), 6.8],
-          ['plot-detail', detailOf(rate, many), 6.8],
+          ['plot-name', versionsOf(rate), 8.4],
+          ['plot-detail', detailOf(rate), 6.8],
         ] as const;
         return (
-          <g key={`${rate.cluster} ${rate.runtimeName} ${rate.runtimeVersion} ${rate.kubeletVersion}`}>
+          <g
+            key={`${rate.clusters.join()} ${rate.runtimeName} ${rate.runtimeVersion} ${rate.kubeletVersion}`}
+          >
             {texts.map(([style, text, character], line) => (
               <text key={text} class={style} x={namesLeft} y={top + 18 + line * 16}>
                 {cutTo(text, room / character)}
-                <title>{text}</title>
+                <title>{line === 0 ? text : `${text}: ${rate.clusters.map(visible).join(', ')}`}</title>
               </text>
             ))}
             {rate.perMillion === null ? (
@@ -79,7 +79,7 @@ export function MissRatePlot({ rates, width }: Props) {
 }
 
 interface IntervalProps {
-  readonly rate: MissRate;
+  readonly rate: FoldedRate;
   readonly x: (value: number) => number;
   readonly y: number;
 }
@@ -104,19 +104,18 @@ function Interval({ rate, x, y }: IntervalProps) {
 const anchorOf = (x: number, left: number, right: number): 'start' | 'middle' | 'end' =>
   x < left + 12 ? 'start' : x > right - 24 ? 'end' : 'middle';
 
-const runtimeOf = ({ runtimeName, runtimeVersion }: MissRate): string =>
-  visible([runtimeName, runtimeVersion].filter(Boolean).join(' ')) || 'unknown runtime';
+const versionsOf = ({ runtimeName, runtimeVersion, kubeletVersion }: FoldedRate): string => {
+  const runtime = visible([runtimeName, runtimeVersion].filter(Boolean).join(' ')) || 'unknown runtime';
+  return `${runtime}, ${kubeletVersion === null ? 'unknown kubelet' : `kubelet ${visible(kubeletVersion)}`}`;
+};
 
-const kubeletOf = ({ kubeletVersion }: MissRate): string =>
-  kubeletVersion === null ? 'kubelet of an unknown version' : `kubelet ${visible(kubeletVersion)}`;
+const detailOf = (rate: FoldedRate): string =>
+  `${clustersInWords(rate)}: ${counted(rate.nodes, 'node')}, ${count(rate.missed)} missed of ${count(rate.decided)}`;
 
-const detailOf = ({ cluster, nodes, decided, missed }: MissRate, many: boolean): string =>
-  `${many ? `${visible(cluster)}: ` : ''}${counted(nodes, 'node')}, ${count(missed)} missed of ${count(decided)}`;
-
-const inWords = (rates: readonly MissRate[]): string =>
+const inWords = (rates: readonly FoldedRate[]): string =>
   rates
     .map(
       (rate) =>
-        `${runtimeOf(rate)}, ${kubeletOf(rate)}: ${detailOf(rate, true)}, ${rate.perMillion === null ? 'rate unknown' : `${count(rate.perMillion)} of a million`}`,
+        `${versionsOf(rate)}: ${detailOf(rate)}, ${rate.perMillion === null ? 'rate unknown' : `${count(rate.perMillion)} of a million`}`,
     )
     .join('. ');

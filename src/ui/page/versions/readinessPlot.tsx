@@ -1,12 +1,12 @@
 /*
- * Each pool as a bar of its nodes: safe, not safe, unknown. Each part has its word and number in it or beside it.
+ * Each pool as a bar of its nodes: safe, not safe, unknown. Each part has its word and number in it or below it.
  */
-import type { PoolReadiness } from '../../api.ts';
 import { Drawing } from '../drawing/drawing.tsx';
 import { count, cutTo, visible } from '../text.ts';
+import { clustersInWords, type FoldedPool } from './folded.ts';
 
 interface Props {
-  readonly pools: readonly PoolReadiness[];
+  readonly pools: readonly FoldedPool[];
   readonly width: number;
 }
 
@@ -15,31 +15,30 @@ const PARTS = [
   { key: 'unknown', label: 'unknown', tone: 'none' },
   { key: 'safe', label: 'safe', tone: 'good' },
 ] as const;
-const BAR = 24;
-const [NAME, LINE, APART] = [22, 16, 16];
-
-/** Its name, its bar, how many there are, and a line for each reason. */
-const heightOf = ({ reasons }: PoolReadiness): number => NAME + BAR + LINE * (1 + reasons.length) + APART;
+const [BAR, LINE, APART] = [22, 16, 14];
 
 export function ReadinessPlot({ pools, width }: Props) {
   const most = pools.reduce((top, { safe, unsafe, unknown }) => Math.max(top, safe + unsafe + unknown), 1);
-  const tops = pools.map((_, n) => pools.slice(0, n).reduce((sum, pool) => sum + heightOf(pool), 0));
-  const height = pools.reduce((sum, pool) => sum + heightOf(pool), 0);
+  const isWide = width >= 640;
+  const left = isWide ? Math.min(400, width / 2) : 0;
+  const name = isWide ? 0 : BAR;
+  const row = name + BAR + LINE + APART;
+  const room = isWide ? left - 20 : width;
   return (
-    <Drawing width={width} height={height} label={pools.map(inWords).join('. ')}>
+    <Drawing width={width} height={pools.length * row} label={pools.map(inWords).join('. ')}>
       {pools.map((pool, n) => {
-        const top = tops[n] ?? 0;
-        const lines = [countsOf(pool), ...pool.reasons.map(visible)];
-        let x = 0;
+        const top = n * row + name;
+        const below = [countsOf(pool), ...pool.reasons.map(visible)].join('; ');
+        let x = left;
         return (
-          <g key={`${pool.cluster} ${pool.pool}`}>
-            <text class="plot-name" x="0" y={top + 14}>
-              {cutTo(nameOf(pool), width / 8.4)}
-              <title>{nameOf(pool)}</title>
+          <g key={`${pool.clusters.join()} ${pool.pool} ${countsOf(pool)}`}>
+            <text class="plot-name" x="0" y={n * row + 16}>
+              {cutTo(nameOf(pool), room / 8.4)}
+              <title>{`${nameOf(pool)}: ${pool.clusters.map(visible).join(', ')}`}</title>
             </text>
             {PARTS.map(({ key, label, tone }) => {
-              const long = (pool[key] / most) * width;
-              const left = x;
+              const long = (pool[key] / most) * (width - left);
+              const start = x;
               x += long;
               const text = `${count(pool[key])} ${label}`;
               return (
@@ -47,14 +46,14 @@ export function ReadinessPlot({ pools, width }: Props) {
                   <g key={key}>
                     <rect
                       class={`tone-${tone}`}
-                      x={left}
-                      y={top + NAME}
+                      x={start}
+                      y={top}
                       width={Math.max(1, long - 1.5)}
                       height={BAR}
                       rx="3"
                     />
                     {long > text.length * 7 + 14 && (
-                      <text class={`band-name on-${tone}`} x={left + 8} y={top + NAME + BAR / 2 + 4}>
+                      <text class={`band-name on-${tone}`} x={start + 8} y={top + BAR / 2 + 4}>
                         {text}
                       </text>
                     )}
@@ -62,12 +61,10 @@ export function ReadinessPlot({ pools, width }: Props) {
                 )
               );
             })}
-            {lines.map((text, line) => (
-              <text key={text} class="plot-detail" x="0" y={top + NAME + BAR + 15 + line * LINE}>
-                {cutTo(text, width / 6.8)}
-                <title>{text}</title>
-              </text>
-            ))}
+            <text class="plot-detail" x={left} y={top + BAR + 14}>
+              {cutTo(below, (width - left) / 6.8)}
+              <title>{below}</title>
+            </text>
           </g>
         );
       })}
@@ -75,13 +72,13 @@ export function ReadinessPlot({ pools, width }: Props) {
   );
 }
 
-const nameOf = ({ cluster, pool }: PoolReadiness): string =>
-  pool === null ? `${visible(cluster)}, nodes without a pool` : `${visible(cluster)} / ${visible(pool)}`;
+const nameOf = (pool: FoldedPool): string =>
+  `${pool.pool === null ? 'nodes without a pool' : visible(pool.pool)}, ${clustersInWords(pool)}`;
 
-const countsOf = (pool: PoolReadiness): string =>
+const countsOf = (pool: FoldedPool): string =>
   PARTS.filter(({ key }) => pool[key] > 0)
     .map(({ key, label }) => `${count(pool[key])} ${label}`)
     .join(', ');
 
-const inWords = (pool: PoolReadiness): string =>
+const inWords = (pool: FoldedPool): string =>
   `${nameOf(pool)}: ${countsOf(pool)}. ${visible(pool.reasons.join('; '))}`;

@@ -1,20 +1,26 @@
 /*
  * The three plots that a platform team puts on a slide: misses by version, readiness by pool, fallbacks over time.
  */
+
+import type { ComponentChildren } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
 import type { VersionsAnswer } from '../../api.ts';
 import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
 import { AnswerState, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import type { VersionsPlace, ViewProps } from '../place.ts';
-import { moment, msOf } from '../text.ts';
+import { ROWS, type VersionsPlace, type ViewProps } from '../place.ts';
+import { counted, moment, msOf } from '../text.ts';
 import { FallbackPlot } from './fallbackPlot.tsx';
 import { fallbacksCsv, missRatesCsv, readinessCsv } from './figuresAsCsv.ts';
+import { foldedPools, foldedRates } from './folded.ts';
 import { MissRatePlot } from './missRatePlot.tsx';
 import { PlotFrame } from './plotFrame.tsx';
 import { ReadinessPlot } from './readinessPlot.tsx';
 
 const PERIODS = ['1', '7', '30', '90'] as const;
+/** Of a plot at first. */
+const SHOWN = 20;
 const NAMES = { '1': '1 day', '7': '7 days', '30': '30 days', '90': '90 days' };
 
 export function VersionsView({ place, go }: ViewProps<VersionsPlace>) {
@@ -43,32 +49,45 @@ export function VersionsView({ place, go }: ViewProps<VersionsPlace>) {
           value={value}
           onChoose={(days) => go({ ...place, days: Number(days) })}
         />
+        <Choice
+          name="rows"
+          legend="Clusters"
+          options={ROWS}
+          value={place.rows}
+          onChoose={(rows) => go({ ...place, rows })}
+        />
       </section>
       <AnswerState polled={polled} what="the figures" />
-      {answer !== undefined && <Plots answer={answer} />}
+      {answer !== undefined && <Plots answer={answer} isFolded={place.rows === 'folded'} />}
     </>
   );
 }
 
-function Plots({ answer }: { readonly answer: VersionsAnswer }) {
+function Plots({ answer, isFolded }: { readonly answer: VersionsAnswer; readonly isFolded: boolean }) {
   const { missRates, readiness, fallbacks, empty } = answer;
+  const rates = useMemo(() => foldedRates(missRates, isFolded), [missRates, isFolded]);
+  const pools = useMemo(() => foldedPools(readiness, isFolded), [readiness, isFolded]);
   return (
     <>
       <PlotFrame
         title="Missed events by version"
-        about="Of a million events that were due, how many were missed and did not come later. The bar is the 95 % interval: two versions differ where their bars do not overlap."
+        about="Of a million events that were due, how many were missed and did not come later. The bar is the 95 % interval: two versions differ where their bars do not overlap. Clusters with the same versions are one row where their bars overlap."
         file="missed-by-version"
         csv={() => missRatesCsv(missRates)}
         empty={empty.missRates}
-        draw={(width) => <MissRatePlot rates={missRates} width={width} />}
+        draw={(width) => (
+          <Shown rows={rates} draw={(shown) => <MissRatePlot rates={shown} width={width} />} />
+        )}
       />
       <PlotFrame
         title="Readiness for Evented PLEG by pool"
-        about="By the last seven days, whatever the period above. A pool is as safe as its worst node; “unknown” has not been watched for long enough."
+        about="By the last seven days, whatever the period above. A pool is as safe as its worst node; “unknown” has not been watched for long enough. Pools of one name are one row where their worst nodes are alike."
         file="readiness-by-pool"
         csv={() => readinessCsv(readiness)}
         empty={empty.readiness}
-        draw={(width) => <ReadinessPlot pools={readiness} width={width} />}
+        draw={(width) => (
+          <Shown rows={pools} draw={(shown) => <ReadinessPlot pools={shown} width={width} />} />
+        )}
       />
       <PlotFrame
         title="Fallbacks to Generic PLEG by day"
@@ -80,6 +99,27 @@ function Plots({ answer }: { readonly answer: VersionsAnswer }) {
           <FallbackPlot days={fallbacks} from={msOf(answer.from)} to={msOf(answer.to)} width={width} />
         )}
       />
+    </>
+  );
+}
+
+interface ShownProps<T> {
+  readonly rows: readonly T[];
+  readonly draw: (rows: readonly T[]) => ComponentChildren;
+}
+
+/** The worst rows, and a way to the others. */
+function Shown<T>({ rows, draw }: ShownProps<T>) {
+  const [shown, setShown] = useState(SHOWN);
+  const rest = rows.length - shown;
+  return (
+    <>
+      {draw(rows.slice(0, shown))}
+      {rest > 0 && (
+        <button type="button" onClick={() => setShown(rows.length)}>
+          Show {counted(rest, 'more row')}
+        </button>
+      )}
     </>
   );
 }

@@ -1,0 +1,25 @@
+/*
+ * What became worse since yesterday, before everything else.
+ */
+import type { ChangeAnswer } from '../../api.ts';
+import { apiPath } from '../parts/client.ts';
+import { usePolled } from '../parts/polling.ts';
+import { fragmentOf, HOURS } from '../place.ts';
+import { visible } from '../text.ts';
+
+const POLL_MS = 60_000;
+
+/** Nothing until it is known: the fleet does not wait for it. */
+export function ChangeSentence() {
+  const { answer, problem } = usePolled<ChangeAnswer>(apiPath('change'), POLL_MS);
+  if (answer === undefined) {
+    return problem === undefined ? null : (
+      <p class="change soft">What became worse since yesterday is not known: {visible(problem.message)}</p>
+    );
+  }
+  return (
+    <p class={`change change-${answer.verdict}`} role="status">
+      {visible(answer.sentence)} <a href={fragmentOf({ ...HOURS, days: 2 })}>Both days by hour</a>
+    </p>
+  );
+}

@@ -1,0 +1,118 @@
+/*
+ * The fleet by hour: what went wrong in each pool over days and weeks, and when versions changed.
+ */
+import { useMemo, useState } from 'preact/hooks';
+import { csvLine } from '../../../platform/csv.ts';
+import type { HoursAnswer } from '../../api.ts';
+import { Choice } from '../parts/choice.tsx';
+import { apiPath } from '../parts/client.ts';
+import { AnswerState, Heading } from '../parts/notices.tsx';
+import { usePolled } from '../parts/polling.ts';
+import type { HoursPlace, ViewProps } from '../place.ts';
+import { count, counted, moment, msOf } from '../text.ts';
+import { PlotFrame } from '../versions/plotFrame.tsx';
+import { HoursPlot } from './hoursPlot.tsx';
+import { storyOf } from './poolStrips.ts';
+
+const PERIODS = ['2', '7', '28', '90'] as const;
+const NAMES = { '2': '2 days', '7': '7 days', '28': '4 weeks', '90': '90 days' };
+/** Pools of the drawing at first. */
+const SHOWN = 12;
+
+export function HoursView({ place, go }: ViewProps<HoursPlace>) {
+  const polled = usePolled<HoursAnswer>(apiPath('hours', { days: `${place.days}` }), null);
+  const { answer } = polled;
+  return (
+    <>
+      <Heading title="The fleet by hour">
+        {answer !== undefined && (
+          <p class="soft">
+            {moment(msOf(answer.from)).slice(0, 16)} – {moment(msOf(answer.to)).slice(0, 16)} UTC
+          </p>
+        )}
+      </Heading>
+      <section class="controls" aria-label="Period">
+        <Choice
+          name="days"
+          legend="Of the last"
+          options={PERIODS}
+          labels={NAMES}
+          value={PERIODS.find((days) => days === `${place.days}`) ?? '7'}
+          onChoose={(days) => go({ ...place, days: Number(days) })}
+        />
+      </section>
+      <AnswerState polled={polled} what="the hours" />
+      {answer !== undefined && <Pools answer={answer} />}
+    </>
+  );
+}
+
+function Pools({ answer }: { readonly answer: HoursAnswer }) {
+  const [shown, setShown] = useState(SHOWN);
+  const { shown: pools, quiet } = useMemo(() => storyOf(answer), [answer]);
+  const rest = pools.length - shown;
+  const nodes = quiet.reduce((sum, pool) => sum + pool.nodes, 0);
+  const hours = answer.seconds / 3600;
+  return (
+    <PlotFrame
+      title="What went wrong, pool by pool"
+      about={`Missed events, kubelets in fallback, slow or hung PLEG, and what was not observed, in slices of ${counted(hours, 'hour')}; the pool with the most of it first. The stronger the colour, the larger the share of the pool’s nodes: any, a tenth, half. Violet is what nobody observed. A vertical line is a slice in which nodes of the pool began to run another version. A node is in the pool of its present labels.`}
+      file="fleet-by-hour"
+      csv={() => hoursCsv(answer)}
+      empty={answer.empty}
+      draw={(width) => (
+        <>
+          {pools.length > 0 && <HoursPlot answer={answer} pools={pools.slice(0, shown)} width={width} />}
+          {rest > 0 && (
+            <button type="button" onClick={() => setShown(pools.length)}>
+              Show {counted(rest, 'more pool')}
+            </button>
+          )}
+          {quiet.length > 0 && (
+            <p class="soft">
+              In {counted(quiet.length, 'pool')} with {counted(nodes, 'node')} nothing went wrong: no event
+              missed, no fallback, no slow or hung PLEG, 99 % or more of each slice observed, and no version
+              changed.
+            </p>
+          )}
+          {answer.leftOut !== null && (
+            <p class="soft">{counted(answer.leftOut, 'pool')} with fewer nodes are left out.</p>
+          )}
+          {answer.versionsCut && (
+            <p class="soft">
+              More versions changed than can be drawn: {count(answer.versions.length)} changes of the most
+              nodes are.
+            </p>
+          )}
+        </>
+      )}
+    />
+  );
+}
+
+/** A row for each pool and slice. */
+function hoursCsv({ pools, from, seconds }: HoursAnswer): string {
+  const rows = pools.flatMap(({ cluster, pool, nodes, missed, fallen, slow, knownSeconds, watchedSeconds }) =>
+    missed.map((n, slice) => [
+      ...[cluster, pool, new Date(msOf(from) + slice * seconds * 1000).toISOString(), nodes, n],
+      ...[
+        fallen[slice] ?? null,
+        slow[slice] ?? null,
+        knownSeconds[slice] ?? null,
+        watchedSeconds[slice] ?? null,
+      ],
+    ]),
+  );
+  const names = [
+    'cluster',
+    'pool',
+    'from',
+    'nodes',
+    'missed',
+    'fallen',
+    'slow',
+    'known_seconds',
+    'watched_seconds',
+  ];
+  return [names, ...rows].map(csvLine).join('');
+}
