@@ -71,8 +71,8 @@ CROSS JOIN LATERAL (
 ) o
 CROSS JOIN LATERAL (
   -- Nothing is known yet of an agent that has not reported its first minute.
-  SELECT CASE WHEN p.first_seen IS NOT NULL AND (f.covered_us IS NOT NULL OR a.agent = 'AgentSilent') THEN
-           least(1, coalesce(f.covered_us, 0) / nullif(greatest(0, extract(epoch FROM o.to_at - o.from_at)::float8 * 1e6), 0))
+  SELECT CASE WHEN p.first_seen IS NOT NULL AND (f.covered_us IS NOT NULL OR a.agent = 'AgentSilent') AND o.to_at > o.from_at THEN
+           least(1, coalesce(f.covered_us, 0) / (extract(epoch FROM o.to_at - o.from_at)::float8 * 1e6))
          END AS share
 ) s
 ORDER BY p.cluster COLLATE "C", p.node COLLATE "C"
