@@ -105,7 +105,7 @@ const readApplied = (sql: SqlRunner): Promise<AppliedMigration[]> =>
 async function apply(sql: SqlRunner, missing: readonly Migration[]): Promise<void> {
   for (const { number, hash, compatibleSince, name, sql: text } of missing) {
     await sql.run(command(text)).catch((error: unknown) => {
-      throw refused(name, error);
+      throw isLockTimeout(error) ? error : refused(name, error);
     });
     await sql.query((db) => db.insert(migration).values({ number, hash, compatible_since: compatibleSince }));
   }

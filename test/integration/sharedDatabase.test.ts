@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
@@ -95,6 +96,20 @@ needs('postgres')('a database that several releases migrate', () => {
     await expect(openStore({ databaseUrl, log: silent })).rejects.toMatchObject({
       code: 'DATABASE_NOT_MIGRATED',
     });
+  });
+
+  test('a migration that changes a table names the reader that holds it up, and changes nothing', async () => {
+    const databaseUrl = await server.database();
+    const reader = new Client({ connectionString: databaseUrl, application_name: 'a reader' });
+    await reader.connect();
+    await reader.query('BEGIN; SELECT count(*) FROM store.node');
+    const later = { databaseUrl, migrationsDir: laterMigrations(EXPAND), log: silent };
+    await expect(migrate({ ...later, lockWaitMs: 100 })).rejects.toMatchObject({
+      code: 'DATABASE_TIMEOUT',
+      message: expect.stringMatching(/pid \d+ \(role t\d+, a reader\) on node\b/),
+    });
+    await reader.end();
+    expect(await migrate(later)).toEqual({ applied: [`${nextNumber}_expand`] });
   });
 
   test('a setting of the database stays as it is unless migrate is given it', async () => {
