@@ -10,7 +10,8 @@ export class ConnectionLimit {
   readonly #max: number;
   /** In the order in which they began to wait. */
   readonly #waiting = new Set<Socket>();
-  readonly #working = new Set<Socket>();
+  /** With how many answers are being made and sent: a client may ask for the next one before it has this one. */
+  readonly #working = new Map<Socket, number>();
 
   constructor(max: number) {
     this.#max = max;
@@ -32,13 +33,20 @@ export class ConnectionLimit {
     this.#waiting.add(socket);
   }
 
-  /** An answer for a client that may have it is made and sent: nobody's connection closes this one. */
-  workBegan(socket: Socket): void {
-    if (this.#waiting.delete(socket)) this.#working.add(socket);
+  /** An answer for a client that may have it is made and sent: nobody's connection closes this one until that has ended. */
+  workBegan(socket: Socket): () => void {
+    const isWaiting = this.#waiting.delete(socket);
+    const answers = this.#working.get(socket) ?? 0;
+    // Otherwise it is closed already.
+    if (isWaiting || answers > 0) this.#working.set(socket, answers + 1);
+    return () => this.#workEnded(socket);
   }
 
-  workEnded(socket: Socket): void {
-    if (this.#working.delete(socket)) this.#waiting.add(socket);
+  #workEnded(socket: Socket): void {
+    const answers = this.#working.get(socket);
+    if (answers === undefined) return;
+    if (answers > 1) this.#working.set(socket, answers - 1);
+    else if (this.#working.delete(socket)) this.#waiting.add(socket);
   }
 
   #longestWaiting(): Socket | undefined {

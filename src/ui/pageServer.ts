@@ -74,10 +74,7 @@ export async function servePage(options: PageServerOptions): Promise<PageServer>
     const { path, query } = targetOf(request.url);
     const known = options.page.has(path) || Object.hasOwn(options.answers, path) ? path : 'other';
     const gone = new AbortController();
-    response.once('close', () => {
-      gone.abort();
-      connections.workEnded(request.socket);
-    });
+    response.once('close', () => gone.abort());
     const answered = await responseTo(request, path, query, gone.signal).catch((error: unknown) =>
       // What stopped because the client is gone is no failure.
       gone.signal.aborted ? null : refusal(error instanceof RequestError ? error : options.explain(error)),
@@ -109,7 +106,8 @@ export async function servePage(options: PageServerOptions): Promise<PageServer>
     if (answer === undefined) throw noSuchPath(path, options.page);
     refuseOtherSites(request);
     await options.access.check(request);
-    connections.workBegan(request.socket);
+    gone.throwIfAborted();
+    gone.addEventListener('abort', connections.workBegan(request.socket), { once: true });
     if (busy >= MAX_AT_ONCE) {
       throw new RequestError('BUSY', 'Too many requests are being answered.', 'Try again in a second.');
     }
