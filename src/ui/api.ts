@@ -642,6 +642,7 @@ export interface PoolSlices {
   readonly cluster: string;
   /** Null for nodes without a pool. */
   readonly pool: string | null;
+  /** Those that are there now. */
   readonly nodes: number;
   /** Events missed that did not come later, by when that was found. */
   readonly missed: readonly number[];

@@ -2,12 +2,12 @@
 -- pools, those with the most nodes; `pools` says how many there are.
 --
 -- A node is in the pool of its latest labels. It counts from when it was first known until it was removed, and one whose agent reports until its latest
--- minute: the next one is still to come. `silent`: no agent reports now.
+-- minute: the next one is still to come. `nodes`: those that are there now; `silent`: of them, those whose agent does not report.
 -- Nodes are numbered by pool, not joined to pools: from such a join the planner expects one row, and would read the hours node by node.
 WITH member AS MATERIALIZED (
   SELECT x.*, dense_rank() OVER (ORDER BY x.cluster, x.pool)::int4 AS no
   FROM (
-    SELECT n.node_id, k.name AS cluster, l.pool, coalesce(n.last_seen < now() - store.silent_after(), true) AS is_silent,
+    SELECT n.node_id, k.name AS cluster, l.pool, r.node_deleted_at AS gone_at, coalesce(n.last_seen < now() - store.silent_after(), true) AS is_silent,
            extract(epoch FROM greatest($2, coalesce(n.first_seen, r.created_at, $2)) - $2::timestamptz)::float8 AS from_s,
            extract(epoch FROM least($3, coalesce(r.node_deleted_at, 'infinity'), CASE WHEN n.last_seen >= now() - store.silent_after()
                                     THEN coalesce(t.ended_at, now()) ELSE now() END) - $2::timestamptz)::float8 AS to_s
@@ -29,8 +29,9 @@ WITH member AS MATERIALIZED (
   ) x
   WHERE x.to_s > x.from_s
 ), pool AS (
-  SELECT no, cluster, pool, count(*)::int4 AS nodes, count(*) FILTER (WHERE is_silent)::int4 AS silent, (count(*) OVER ())::int4 AS pools
-  FROM member GROUP BY no, cluster, pool ORDER BY count(*) DESC, no LIMIT $5
+  SELECT no, cluster, pool, count(*) FILTER (WHERE gone_at IS NULL)::int4 AS nodes,
+         count(*) FILTER (WHERE gone_at IS NULL AND is_silent)::int4 AS silent, (count(*) OVER ())::int4 AS pools
+  FROM member GROUP BY no, cluster, pool ORDER BY nodes DESC, no LIMIT $5
 ), known AS (
   -- For how long nodes of a pool were known: in the slices in which that begins and ends, and by how many in the slices between.
   SELECT m.no, e.slice, sum(e.part) AS part, sum(e.more) AS more
@@ -65,6 +66,7 @@ WITH member AS MATERIALIZED (
   FROM (SELECT r.*, lead(r.at) OVER (PARTITION BY r.node_id ORDER BY r.at) AS next_at FROM store.ready_change r) c
   WHERE c.status <> 'True' AND 'pleg' = ANY (c.causes)
 ), affected AS (
+  -- Until its Node was deleted: nothing says that such a period has ended.
   SELECT x.no, x.slice, count(DISTINCT x.node_id) FILTER (WHERE x.kind = 'fallback')::int4 AS fallen,
          count(DISTINCT x.node_id) FILTER (WHERE x.kind = 'slow')::int4 AS slow
   FROM (
@@ -72,7 +74,7 @@ WITH member AS MATERIALIZED (
     FROM period p JOIN member m ON m.node_id = p.node_id
     CROSS JOIN LATERAL generate_series(
       greatest(0, floor(extract(epoch FROM p.from_at - $2::timestamptz) / $4)::int4),
-      ceil(extract(epoch FROM least(p.to_at, $3) - $2::timestamptz) / $4)::int4 - 1) AS s (slice)
+      ceil(extract(epoch FROM least(p.to_at, m.gone_at, $3) - $2::timestamptz) / $4)::int4 - 1) AS s (slice)
     WHERE p.from_at < $3 AND coalesce(p.to_at, 'infinity') > $2
     UNION ALL
     SELECT h.no, h.slice, unnest(h.slow), 'slow' FROM hour h
