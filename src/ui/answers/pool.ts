@@ -61,7 +61,7 @@ function keyIn(parameters: Parameters): PoolKey {
 function poolAnswer({ clusters, read }: Reader, key: PoolKey, parameters: Parameters): Promise<PoolAnswer> {
   return read(async (runner) => {
     const { now, period } = await periodOf(runner, parameters, WEEK_MS);
-    const rows = await nodesOf(runner, clusters, key, period, MAX_NODES);
+    const rows = await nodesOf(runner, clusters, { key, period, max: MAX_NODES, around: null });
     const leftOut = (rows[0]?.of ?? 0) - rows.length;
     const listed = rows.flatMap(({ nodeId, maxMs }, place) =>
       maxMs === null ? [] : [{ nodeId, maxMs, place }],
@@ -118,17 +118,14 @@ export async function neighboursAnswer(
     const versions = { runtimeName: null, runtimeVersion: null, kubeletVersion: null };
     const pool: PoolKey = { by: 'pool', cluster, pool: found.pool, ...versions };
     const { now, period } = await periodOf(runner, parameters, HOUR_MS);
-    const all = await nodesOf(runner, clusters, pool, period, MAX_NODES);
-    // The node itself, and those nearest to it by name.
-    const own = all.findIndex((each) => each.node === node);
-    const first = Math.max(0, Math.min(own - MAX_NEIGHBOURS / 2, all.length - MAX_NEIGHBOURS - 1));
-    const rows = all.slice(first, first + MAX_NEIGHBOURS + 1);
+    const asked = { key: pool, period, max: MAX_NEIGHBOURS + 1, around: node };
+    const rows = await nodesOf(runner, clusters, asked);
     const whole = (period.to.getTime() - period.from.getTime()) / 1000;
     const slices = await slicesOf(runner, { all: rows, shown: rows }, period, {
       seconds: whole,
       withP99: true,
     });
-    const leftOut = (all[0]?.of ?? 0) - rows.length;
+    const leftOut = (rows[0]?.of ?? 0) - rows.length;
     return {
       ...timesOf(now, period),
       pool,
@@ -136,12 +133,11 @@ export async function neighboursAnswer(
         (row): Neighbour => ({ ...shownOf(row), p99Ms: slices.get(row.nodeId)?.get(0)?.p99Ms ?? null }),
       ),
       leftOut: leftOut > 0 ? leftOut : null,
-      empty:
-        own === -1
-          ? 'This Node is gone: it is in no pool now.'
-          : rows.length === 1
-            ? 'This node is the only one of its pool.'
-            : null,
+      empty: !rows.some((each) => each.node === node)
+        ? 'This Node is gone: it is in no pool now.'
+        : rows.length === 1
+          ? 'This node is the only one of its pool.'
+          : null,
     };
   });
 }
@@ -162,16 +158,22 @@ const timesOf = (now: Date, { from, to }: PoolPeriod) => ({
   to: (to < now ? to : now).toISOString(),
 });
 
+interface AskedNodes {
+  readonly key: PoolKey;
+  readonly period: PoolPeriod;
+  readonly max: number;
+  /** The node that is among them, with those nearest to it by name; null for the first ones. */
+  readonly around: string | null;
+}
+
 async function nodesOf(
   runner: SqlRunner,
   clusters: readonly string[] | null,
-  key: PoolKey,
-  { from, to }: PoolPeriod,
-  max: number,
+  { key, period: { from, to }, max, around }: AskedNodes,
 ): Promise<readonly NodeRow[]> {
   const { by, cluster, pool, runtimeName, runtimeVersion, kubeletVersion } = key;
-  const values = [clusters, by, cluster, pool, runtimeName, runtimeVersion, kubeletVersion, from, to, max];
-  return (await runner.run(readPoolNodes, values)).rows;
+  const names = [by, cluster, pool, runtimeName, runtimeVersion, kubeletVersion];
+  return (await runner.run(readPoolNodes, [clusters, ...names, from, to, max, around])).rows;
 }
 
 type Slice = RowOf<typeof readPoolRelists>;

@@ -1,4 +1,4 @@
--- The nodes of a pool, at most $10, and what is known of each from $8 to $9. Of the clusters $1, null for all, and there those of the cluster $3
+-- The nodes of a pool, at most $10, those next to the node $11 by name if there is one, and what is known of each from $8 to $9. Of the clusters $1, null for all, and there those of the cluster $3
 -- ('cluster'), those of the pool $4 of the cluster $3, null for all clusters and for nodes without a pool ('pool'), or those with the runtime $5 $6 and
 -- the kubelet $7 ('version'), by the grouping $2.
 --
@@ -10,15 +10,23 @@
 --
 -- fallbacks: how often the kubelet fell back, with the fallback in which the period began.
 WITH member AS MATERIALIZED (
-  SELECT p.node_id, p.cluster, p.node, p.first_seen, p.last_seen, p.relist_healthy, p.stream_state, count(*) OVER ()::int4 AS "of"
-  FROM store.node_detail p
-  WHERE ($1::text[] IS NULL OR p.cluster = ANY ($1))
-    AND CASE $2::text
-          WHEN 'cluster' THEN p.cluster = $3
-          WHEN 'pool' THEN p.cluster = coalesce($3::text, p.cluster) AND p.pool IS NOT DISTINCT FROM $4
-          ELSE (p.runtime_name, p.runtime_version, p.kubelet_version) IS NOT DISTINCT FROM ($5::text, $6::text, $7::text) END
-    AND NOT EXISTS (SELECT FROM store.report r WHERE r.node_id = p.node_id AND r.node_deleted_at IS NOT NULL)
-  ORDER BY p.cluster COLLATE "C", p.node COLLATE "C"
+  SELECT m.*
+  FROM (
+    SELECT m.*, coalesce(max(m.place) FILTER (WHERE m.node = $11::text) OVER (), 0) AS own
+    FROM (
+      SELECT p.node_id, p.cluster, p.node, p.first_seen, p.last_seen, p.relist_healthy, p.stream_state, count(*) OVER ()::int4 AS "of",
+             row_number() OVER (ORDER BY p.cluster COLLATE "C", p.node COLLATE "C") AS place
+      FROM store.node_detail p
+      WHERE ($1::text[] IS NULL OR p.cluster = ANY ($1))
+        AND CASE $2::text
+              WHEN 'cluster' THEN p.cluster = $3
+              WHEN 'pool' THEN p.cluster = coalesce($3::text, p.cluster) AND p.pool IS NOT DISTINCT FROM $4
+              ELSE (p.runtime_name, p.runtime_version, p.kubelet_version) IS NOT DISTINCT FROM ($5::text, $6::text, $7::text) END
+        AND NOT EXISTS (SELECT FROM store.report r WHERE r.node_id = p.node_id AND r.node_deleted_at IS NOT NULL)
+    ) m
+  ) m
+  WHERE m.place > least(m.own - 1 - $10::int4 / 2, m."of" - $10)
+  ORDER BY m.place
   LIMIT $10
 ), counted AS MATERIALIZED (
   SELECT c.node_id, sum(c.covered_us)::float8 AS covered_us, sum(c.matched)::float8 AS matched, max(c.max_us)::float8 / 1000 AS max_ms,
