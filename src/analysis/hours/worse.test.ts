@@ -86,4 +86,9 @@ test('where nothing was observed on one of the days, whether anything became wor
     sentence:
       'Whether anything became worse since yesterday cannot be known: nothing was observed a day ago.',
   });
+  const off = pool('b', { silent: 1, watchedSeconds: hours() });
+  expect(changeSince([young, off], END).sentence).toMatch(/: nothing was observed a day ago\.$/);
+  expect(changeSince([off], END).sentence).toMatch(/: no agent of one node reports\.$/);
+  const unsupported = pool('c', { watchedSeconds: hours() });
+  expect(changeSince([unsupported], END).sentence).toMatch(/: no event stream was watched today\.$/);
 });

@@ -49,14 +49,13 @@ export function changeSince(pools: readonly PoolHours[], end: number): Change {
   const unknown =
     silent === 0
       ? ''
-      : `; of ${silent === 1 ? 'one node' : `${count(silent)} nodes`} without a reporting agent it cannot be known`;
+      : `; of ${nodesInWords(silent)} without a reporting agent it cannot be known`;
   const worse = RULES.flatMap((rule) => clauseOf(days, rule, end));
   if (worse.length > 0) {
     return { verdict: 'worse', sentence: `Worse than yesterday: ${worse.join('; ')}${unknown}.` };
   }
   if (!days.some(isComparable)) {
-    const why = silent > 0 ? `no agent of ${count(silent)} nodes reports` : 'nothing was observed a day ago';
-    const sentence = `Whether anything became worse since yesterday cannot be known: ${why}.`;
+    const sentence = `Whether anything became worse since yesterday cannot be known: ${whyUnknown(days, silent)}.`;
     return { verdict: 'unknown', sentence };
   }
   return { verdict: 'same', sentence: `Nothing that was observed became worse since yesterday${unknown}.` };
@@ -75,6 +74,11 @@ function daysOf({ cluster, pool, nodes, silent, ...figures }: PoolHours): Days {
     before: part(-2 * DAY_HOURS, -DAY_HOURS),
     today: part(-DAY_HOURS),
   };
+}
+
+function whyUnknown(days: readonly Days[], silent: number): string {
+  if (days.some(({ today }) => sum(today.watchedSeconds) > 0)) return 'nothing was observed a day ago';
+  return silent > 0 ? `no agent of ${nodesInWords(silent)} reports` : 'no event stream was watched today';
 }
 
 const isComparable = ({ before, today }: Days): boolean =>
@@ -160,6 +164,7 @@ const unobserved = (known: number, watched = 0): number => (known === 0 ? 0 : 1 
 const unobservedShare = ({ knownSeconds, watchedSeconds }: Figures): number =>
   unobserved(sum(knownSeconds), sum(watchedSeconds));
 
+const nodesInWords = (n: number): string => (n === 1 ? 'one node' : `${count(n)} nodes`);
 const count = (n: number): string => n.toLocaleString('en-US');
 const percent = (part: number): string => `${Math.round(part * 100)} %`;
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, each) => all + each, 0);
