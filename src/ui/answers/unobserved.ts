@@ -41,14 +41,18 @@ function unobservedAnswer({ clusters, read }: Reader): Promise<UnobservedAnswer>
       reasons: reasons.slice(0, MAX_REASONS),
       reasonsLeftOut: Math.max(0, reasons.length - MAX_REASONS),
       rows,
-      empty: emptyOf(total, rows.length),
+      empty: whyEmpty(total, found.length, rows.length),
     };
   });
 }
 
-function emptyOf(nodes: number, rows: number): string | null {
+/** `lookedAt`: of the nodes; `rows`: what was found of these. */
+export function whyEmpty(nodes: number, lookedAt: number, rows: number): string | null {
   if (nodes === 0) return 'No node is known.';
-  return rows === 0 ? 'Everything is observed of every node.' : null;
+  if (rows > 0) return null;
+  return nodes === lookedAt
+    ? 'Everything is observed of every node.'
+    : `Everything is observed of the ${lookedAt} nodes that were looked at; ${nodes - lookedAt} more were not.`;
 }
 
 /** The nodes that have a report, or would have one in Kubernetes, with what their conditions follow from. */
