@@ -67,13 +67,14 @@ export interface PoolFigure {
 /** As much as `plegwatch readiness` asks for. */
 const MOSTLY = 0.9;
 
-export function poolFigures({ nodes, watched }: PoolAnswer): PoolFigure[] {
+export function poolFigures({ nodes, watched }: Pick<PoolAnswer, 'nodes' | 'watched'>): PoolFigure[] {
   const mostly = nodes.filter((node) => (node.watched ?? 0) >= MOSTLY).length;
   const never = nodes.filter((node) => (node.watched ?? 0) === 0).length;
   const missed = sum(nodes, (node) => node.missed ?? 0);
   const decided = sum(nodes, (node) => node.decided);
   const fallbacks = sum(nodes, (node) => node.fallbacks);
   const fallen = nodes.filter((node) => node.fallbacks > 0).length;
+  const isUnseen = fallbacks === 0 && nodes.every(({ mode }) => mode === 'Unknown');
   const silent = nodes.filter(({ agent }) => agent !== 'Reporting').length;
   return [
     {
@@ -97,8 +98,12 @@ export function poolFigures({ nodes, watched }: PoolAnswer): PoolFigure[] {
     },
     {
       name: 'Fallbacks',
-      value: count(fallbacks),
-      detail: fallbacks === 0 ? 'none was seen' : `of ${counted(fallen, 'kubelet')}`,
+      value: isUnseen ? 'not known' : count(fallbacks),
+      detail: isUnseen
+        ? 'the mode of no kubelet was seen'
+        : fallbacks === 0
+          ? 'none was seen'
+          : `of ${counted(fallen, 'kubelet')}`,
       isBad: fallbacks > 0,
     },
     { name: 'PLEG modes', ...modesOf(nodes), isBad: false },
