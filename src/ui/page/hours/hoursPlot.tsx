@@ -41,7 +41,8 @@ export function HoursPlot({ answer, pools, width }: Props) {
   const from = msOf(answer.from);
   const scale = new TimeScale({ from, to: from + slices * answer.seconds * 1000 }, left, width);
   const x = (slice: number) => Math.round(left + ((width - left) / slices) * slice);
-  const chosen = at && pools[at.pool];
+  // Another period may have fewer slices.
+  const chosen = at !== undefined && at.slice < slices ? pools[at.pool] : undefined;
   const move = (pool: number, slice: number) =>
     setAt({
       pool: Math.min(pools.length - 1, Math.max(0, pool)),

@@ -54,6 +54,15 @@ test('the pool with the most nodes that something was wrong with is first, and q
   expect(quiet.map((each) => each.pool)).toEqual(['quiet']);
 });
 
+test('of a slice in which nobody watched no zero is said, and what is known all the same is', () => {
+  const unwatched = pool('a', { watchedSeconds: [0, 0, 0, 0], slow: [0, 2, 0, 0] });
+  const answer = answerOf([unwatched]);
+  const [shown] = storyOf(answer).shown;
+  const factsOf = (slice: number) => shown && sliceInWords(answer, shown, slice).split(' nodes: ')[1];
+  expect(factsOf(0)).toBe('0.0 % observed');
+  expect(factsOf(1)).toBe('PLEG slow or hung on 2, 0.0 % observed');
+});
+
 test('a version that changed is in its slice, and in the words of that slice', () => {
   const answer = answerOf([pool('b', { missed: [0, 2, 0, 0] })], [change]);
   const [shown] = storyOf(answer).shown;

@@ -122,11 +122,14 @@ export function sliceInWords(
   const period = `${moment(begin).slice(0, 16)} – ${moment(begin + seconds * 1000).slice(11, 16)} UTC`;
   const known = pool.knownSeconds[slice] ?? 0;
   if (known === 0) return `${nameOf(pool)}, ${period}: no node of it was known`;
+  const watched = pool.watchedSeconds[slice] ?? 0;
+  // Where nobody watched, zero says nothing.
+  const figureOf = (n = 0, text: (n: number) => string) => (n > 0 || watched > 0 ? [text(n)] : []);
   const facts = [
-    counted(pool.missed[slice] ?? 0, 'missed event'),
-    `${count(pool.fallen[slice] ?? 0)} in fallback`,
-    `PLEG slow or hung on ${count(pool.slow[slice] ?? 0)}`,
-    `${share((pool.watchedSeconds[slice] ?? 0) / known)} observed`,
+    ...figureOf(pool.missed[slice], (n) => counted(n, 'missed event')),
+    ...figureOf(pool.fallen[slice], (n) => `${count(n)} in fallback`),
+    ...figureOf(pool.slow[slice], (n) => `PLEG slow or hung on ${count(n)}`),
+    `${share(watched / known)} observed`,
     ...lines.filter((line) => line.slice === slice).map(({ title }) => title.replace(/^.* UTC: /, '')),
   ];
   return `${nameOf(pool)}, ${period}, ${counted(pool.nodes, 'node')}: ${facts.join(', ')}`;
