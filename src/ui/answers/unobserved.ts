@@ -66,10 +66,7 @@ const readNodes = (runner: SqlRunner, clusters: readonly string[] | null) =>
         ...{ relistHealthy: nodeDetail.relist_healthy, relistReason: nodeDetail.relist_reason },
         ...{ mode: nodeDetail.mode, modeReason: nodeDetail.mode_reason, modeSince: nodeDetail.mode_since },
         ...{ kubeletError: nodeDetail.kubelet_error },
-        pool: typed(
-          nullable(text),
-          sql`(SELECT value FROM jsonb_each_text(${nodeDetail.labels}) WHERE key ~ '(pool|nodegroup)$' ORDER BY key LIMIT 1)`,
-        ),
+        pool: nodeDetail.pool,
         // As in readEvidence.sql.
         caughtUpMs: typed(
           float8,
