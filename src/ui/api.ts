@@ -4,9 +4,9 @@
  *   GET /api/fleet                                    FleetAnswer
  *   GET /api/unobserved                               UnobservedAnswer
  *   GET /api/timeline?cluster=&node= [&from=&to= | &last=seconds]  TimelineAnswer
- *   GET /api/fallbacks [?from=&to=]                   FallbacksAnswer
+ *   GET /api/fallbacks [?from=&to= | ?last=seconds]  FallbacksAnswer
  *   GET /api/finding?id= [&cluster=&node=]            FindingAnswer
- *   GET /api/versions [?from=&to=]                    VersionsAnswer
+ *   GET /api/versions [?from=&to= | ?last=seconds]   VersionsAnswer
  *   GET /api/hours [?days=]                           HoursAnswer
  *   GET /api/change                                   ChangeAnswer
  *   GET /api/search?q=                                SearchAnswer

@@ -479,6 +479,42 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     await tab.close();
   });
 
+  test('the last days are those of the server, whatever the clock of the browser says', async () => {
+    const tab = await open('#/unobserved');
+    const { page } = tab;
+    await page.clock.setFixedTime('2020-01-01T00:00:00Z');
+    for (const view of ['fallbacks', 'versions']) {
+      const today = new Date().toISOString().slice(0, 8);
+      await page.goto(`${origin}/#/${view}?days=30`);
+      await page
+        .locator('.heading')
+        .getByText(new RegExp(` – ${today}.* UTC$`))
+        .waitFor();
+    }
+    await tab.close();
+  });
+
+  test('a day shows nothing of the day before it while it is read', async () => {
+    const day = fellBack.toISOString().slice(0, 10);
+    const tab = await open(`#/fallbacks?day=${day}`);
+    const { page } = tab;
+    await page.getByRole('heading', { name: `Fallbacks that lasted on ${day}` }).waitFor();
+    const asked = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    await page.route('**/api/fallbacks?*2020-02-29*', async (route) => {
+      asked.resolve();
+      await release.promise;
+      await route.continue();
+    });
+    await page.goto(`${origin}/#/fallbacks?day=2020-02-29`);
+    await asked.promise;
+    await page.getByText('Reading the day …').waitFor();
+    expect(await page.getByRole('heading', { name: /^Fallbacks that lasted/ }).count()).toBe(0);
+    release.resolve();
+    await page.getByText('No kubelet was seen in fallback on this day.').waitFor();
+    await tab.close();
+  });
+
   test('more fallbacks than an answer has are said to be left out, those that last never first', async () => {
     await query(
       databaseUrl,

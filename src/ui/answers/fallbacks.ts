@@ -24,7 +24,7 @@ const MAX_KEPT = 16;
 export function fallbacksAnswers(reader: Reader): (query: URLSearchParams) => Promise<FallbacksAnswer> {
   const answers = remembered<FallbacksAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
   return async (query) => {
-    const period = periodIn(parametersOf(query, ['from', 'to']), 30 * DAY_MS, MAX_DAYS, new Date());
+    const period = periodIn(parametersOf(query, ['from', 'to', 'last']), 30 * DAY_MS, MAX_DAYS, new Date());
     const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
     return answers.ask(minutes.join(), () => fallbacksAnswer(reader, period));
   };

@@ -37,7 +37,7 @@ export function versionsAnswers(reader: Reader): (query: URLSearchParams) => Pro
   const ready = () =>
     readiness.ask('', () => part(reader, readReadiness, [reader.clusters, MAX_POOLS], NO_NODE));
   return async (query) => {
-    const period = periodIn(parametersOf(query, ['from', 'to']), 7 * DAY_MS, MAX_DAYS, new Date());
+    const period = periodIn(parametersOf(query, ['from', 'to', 'last']), 7 * DAY_MS, MAX_DAYS, new Date());
     const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
     return answers.ask(minutes.join(), () => versionsAnswer(reader, period, ready()));
   };

@@ -8,8 +8,8 @@ import { apiPath } from '../parts/client.ts';
 import { type Column, DataTable } from '../parts/dataTable.tsx';
 import { Name } from '../parts/name.tsx';
 import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
-import { usePolled } from '../parts/polling.ts';
-import { type FallbacksPlace, fragmentOf, type ViewProps } from '../place.ts';
+import { type Polled, usePolled } from '../parts/polling.ts';
+import { type FallbacksPlace, fragmentOf, periodParameters, type ViewProps } from '../place.ts';
 import { count, counted, moment, msOf, visible } from '../text.ts';
 import { columnsOf } from '../versions/fallbackColumns.ts';
 import { FallbackPlot } from '../versions/fallbackPlot.tsx';
@@ -21,13 +21,8 @@ const NAMES = { '7': '7 days', '30': '30 days', '90': '90 days', '400': '400 day
 const [DAY, HOUR, MINUTE] = [86_400_000, 3_600_000, 60_000];
 
 export function FallbacksView({ place, go }: ViewProps<FallbacksPlace>) {
-  const polled = usePolled<FallbacksAnswer>(`${place.days}`, null, (days) =>
-    pathOf(Date.now() - Number(days) * DAY, Date.now()),
-  );
-  const ofDay = usePolled<FallbacksAnswer>(place.day, null, (day) => {
-    const from = Date.parse(day);
-    return pathOf(from, from + DAY);
-  });
+  const polled = usePolled<FallbacksAnswer>(apiPath('fallbacks', { last: `${place.days * 86_400}` }), null);
+  const ofDay = useDay(place.day);
   const { answer } = polled;
   const shown = place.day === null ? polled : ofDay;
   return (
@@ -76,9 +71,13 @@ export function FallbacksView({ place, go }: ViewProps<FallbacksPlace>) {
   );
 }
 
-function pathOf(from: number, to: number): string {
-  const [first, last] = [from, to].map((ms) => `${new Date(ms).toISOString().slice(0, 19)}Z`);
-  return apiPath('fallbacks', { from: first ?? null, to: last ?? null });
+/** Without an answer while the last one is about another day. */
+function useDay(day: string | null): Polled<FallbacksAnswer> {
+  const from = day === null ? Number.NaN : Date.parse(day);
+  const path = day === null ? null : apiPath('fallbacks', periodParameters({ from, to: from + DAY }));
+  const polled = usePolled<FallbacksAnswer>(path, null);
+  const { answer } = polled;
+  return { ...polled, answer: answer !== undefined && msOf(answer.from) === from ? answer : undefined };
 }
 
 /** The days on which fallbacks began, and the one that the address names. */
@@ -130,7 +129,7 @@ function Fallbacks({ answer, day }: { readonly answer: FallbacksAnswer; readonly
       )}
       <p class="soft hint">
         A fallback lasts until its kubelet restarts. Findings are the missed events and late statuses of its
-        node meanwhile: with none, only the mode told of it. Whether an alert did is not stored here.
+        node meanwhile: with none, only the mode shows the fallback. Whether an alert fired is not stored.
       </p>
     </>
   );

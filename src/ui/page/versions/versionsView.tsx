@@ -24,11 +24,7 @@ const SHOWN = 20;
 const NAMES = { '1': '1 day', '7': '7 days', '30': '30 days', '90': '90 days' };
 
 export function VersionsView({ place, go }: ViewProps<VersionsPlace>) {
-  const polled = usePolled<VersionsAnswer>(`${place.days}`, null, (days) => {
-    const now = Date.now();
-    const time = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
-    return apiPath('versions', { from: time(now - Number(days) * 86_400_000), to: time(now) });
-  });
+  const polled = usePolled<VersionsAnswer>(apiPath('versions', { last: `${place.days * 86_400}` }), null);
   const { answer } = polled;
   const value = PERIODS.find((days) => days === `${place.days}`) ?? '7';
   return (
