@@ -2,8 +2,8 @@
  * What became worse since yesterday, where, and since when, in one sentence: the last 24 hours against the 24 before, pool by pool.
  *
  *   missed       more missed events than chance explains: more than twice the square root of both days together. Those of the day before count as if it
- *                had been watched for as long as the last one; where it was, and none was missed, any is worse
- *   fallback     more kubelets were in fallback in the last hour than in that a day before
+ *                had been watched for as long as the last one. After a day that was watched for 90 % and had none, any missed event is worse
+ *   fallback     more kubelets were in fallback in the last hour than in the same hour a day before
  *   slow         PLEG was slow or hung on more nodes in some hour than in any of the day before
  *   unobserved   a hundredth more of the time was not watched
  *
