@@ -225,9 +225,7 @@ needs('postgres', 'chromium')('the page over days', () => {
         ...(isWatched || row.slow > 0 ? [`PLEG slow or hung on ${row.slow}`] : []),
       ];
       const hour = new Date(Date.parse(from) + row.hour * HOUR_MS).toISOString().slice(0, 16);
-      const said = page
-        .getByRole('status')
-        .filter({ hasText: `${row.name}, ${hour.replace('T', ' ')} – ` });
+      const said = page.getByRole('status').filter({ hasText: `${row.name}, ${hour.replace('T', ' ')} – ` });
       await said.waitFor();
       const text = (await said.textContent())?.split(/ nodes?: /)[1] ?? '';
       expect(text.replaceAll('events', 'event')).toMatch(

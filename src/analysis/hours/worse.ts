@@ -47,9 +47,7 @@ export function changeSince(pools: readonly PoolHours[], end: number): Change {
   const days = pools.map(daysOf);
   const silent = sum(pools.map((pool) => pool.silent));
   const unknown =
-    silent === 0
-      ? ''
-      : `; of ${nodesInWords(silent)} without a reporting agent it cannot be known`;
+    silent === 0 ? '' : `; of ${nodesInWords(silent)} without a reporting agent it cannot be known`;
   const worse = RULES.flatMap((rule) => clauseOf(days, rule, end));
   if (worse.length > 0) {
     return { verdict: 'worse', sentence: `Worse than yesterday: ${worse.join('; ')}${unknown}.` };

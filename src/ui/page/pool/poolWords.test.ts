@@ -3,7 +3,14 @@ import type { PoolAnswer, PoolNode } from '../../api.ts';
 import { poolFigures } from './poolWords.ts';
 
 const NODE: PoolNode = {
-  ...{ cluster: 'east', node: 'a', agent: 'Reporting', mode: 'Evented', streamState: 'Connected', fallbacks: 0 },
+  ...{
+    cluster: 'east',
+    node: 'a',
+    agent: 'Reporting',
+    mode: 'Evented',
+    streamState: 'Connected',
+    fallbacks: 0,
+  },
   ...{ verdict: 'unknown', reason: '', missed: 0, decided: 9, watched: 1, maxMs: 1 },
   ...{ runtimeName: null, runtimeVersion: null, kubeletVersion: null },
   ...{ agentVersion: null, osImage: null, kernelVersion: null },
