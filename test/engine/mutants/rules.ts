@@ -908,7 +908,11 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (from === null || bounds === null || bounds.from === null) return',
       'if (from === null || bounds === null) return',
     ],
-    'a pod that has ended can accuse': ["if (pod.ended !== null) return 'pod_ended';", ''],
+    'a pod that has ended can accuse': ['pod.ended !== null || ', ''],
+    'a pod that ended, and shows again, can accuse of what may have happened before': [
+      ' || (pod.lastEnded !== null && pod.lastEnded >= from)',
+      '',
+    ],
     'a container that was created before this one replaced it': [
       'attempt !== null && attempt > container.identity.attempt',
       'attempt !== null',
