@@ -64,15 +64,26 @@ async function historyPictures(databaseUrl: string, origin: string): Promise<rea
   );
   if (missed === undefined || fallen === undefined) throw new Error('the history lacks what is shown');
   const around = (at: Date, minutes: number) => {
-    const [from, to] = [-minutes, minutes].map((each) => new Date(at.getTime() + each * MINUTE_MS).toISOString());
+    const [from, to] = [-minutes, minutes].map((each) =>
+      new Date(at.getTime() + each * MINUTE_MS).toISOString(),
+    );
     return `from=${from}&to=${to}`;
   };
   const finding = `${origin}/finding/${missed.finding_id}`;
   return [
     { name: 'fleet', url: `${origin}/fleet`, drawn: '.map svg path', height: 900 },
     { name: 'fleet-pools', url: `${origin}/fleet?group=pool&colour=completeness`, drawn: '.map svg path' },
-    { name: 'node', url: `${origin}/node/east/east-003?${around(missed.at, 5)}`, drawn: '.timeline rect.hole', height: 900 },
-    { name: 'node-day', url: `${origin}/node/east/east-013?${around(fallen.at, 720)}`, drawn: '.timeline svg path' },
+    {
+      name: 'node',
+      url: `${origin}/node/east/east-003?${around(missed.at, 5)}`,
+      drawn: '.timeline rect.hole',
+      height: 900,
+    },
+    {
+      name: 'node-day',
+      url: `${origin}/node/east/east-013?${around(fallen.at, 720)}`,
+      drawn: '.timeline svg path',
+    },
     { name: 'node-now', url: `${origin}/node/west/west-017`, drawn: '.timeline svg' },
     {
       ...{ name: 'node-beside', url: `${origin}/node/east/east-013?${around(fallen.at, 120)}&beside=pool` },
@@ -90,14 +101,24 @@ async function historyPictures(databaseUrl: string, origin: string): Promise<rea
 function ghostPicture(origin: string, began: number): Picture {
   const [from, to] = [0, 500].map((seconds) => new Date(began + 1000 * seconds).toISOString());
   const url = `${origin}/node/${CLUSTER}/${GHOST_NODE}?from=${from}&to=${to}`;
-  return { name: 'ghost', url, drawn: '.timeline .ghost', height: 330, from: '.timeline svg > g:has(.ghost)' };
+  return {
+    name: 'ghost',
+    url,
+    drawn: '.timeline .ghost',
+    height: 330,
+    from: '.timeline svg > g:has(.ghost)',
+  };
 }
 
 async function take(browser: TestBrowser, { name, url, drawn, height = 900, from }: Picture): Promise<void> {
   const { page, close } = await browser.open(url, { width: 1280, height });
   await shown(page, drawn);
   const top = from === undefined ? 0 : await topOf(page, from);
-  await page.screenshot({ path: join(DOCS, `ui-${name}.png`), fullPage: true, clip: { x: 0, y: top, width: 1280, height } });
+  await page.screenshot({
+    path: join(DOCS, `ui-${name}.png`),
+    fullPage: true,
+    clip: { x: 0, y: top, width: 1280, height },
+  });
   await close();
 }
 

@@ -168,7 +168,7 @@ needs('postgres', 'chromium')('the page', () => {
     expect(await fileOf('Missed events by version as CSV')).toMatch(
       /^cluster,runtime_name.*\neast,containerd,2\.0\.5/s,
     );
-    const drawing = await fileOf('Fallbacks to Generic PLEG by day as SVG');
+    const drawing = await fileOf('Readiness for Evented PLEG by pool as SVG');
     expect(drawing).toMatch(/^<svg [^>]*xmlns="http:\/\/www.w3.org\/2000\/svg"/);
     expect(drawing).not.toContain('class=');
     expect(await tab.barriers()).toEqual([]);

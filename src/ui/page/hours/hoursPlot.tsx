@@ -62,6 +62,11 @@ export function HoursPlot({ answer, pools, width }: Props) {
           ? 'Point at the drawing, or go through it with the arrow keys.'
           : sliceInWords(answer, chosen, at.slice)}
       </p>
+      {!isWide && (
+        <p class="soft hint">
+          The strips of a pool, from above: {STRIPS.map((strip) => STRIP_NAMES[strip]).join(', ')}.
+        </p>
+      )}
       <div
         class="hours"
         role="application"
@@ -186,7 +191,7 @@ function Strips({ strips: { pool, lines, first }, top, left, width, x }: StripsP
         return (
           <g key={slice}>
             <title>{title}</title>
-            <path class="version-line" d={`M${at + 0.5} ${top + 6}V${y(STRIPS.length)}`} />
+            <path class="version-line" d={`M${at + 0.5} ${isFree ? top + 6 : y(0)}V${y(STRIPS.length)}`} />
             {isFree && (
               <text class="tick-small" x={at + 4} y={top + 13}>
                 {label}

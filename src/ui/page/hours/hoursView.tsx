@@ -4,12 +4,12 @@
 import { useMemo, useState } from 'preact/hooks';
 import { csvLine } from '../../../platform/csv.ts';
 import type { HoursAnswer } from '../../api.ts';
-import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
-import { AnswerState, Heading } from '../parts/notices.tsx';
+import { DaysHeading } from '../parts/daysHeading.tsx';
+import { AnswerState } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
 import type { HoursPlace, ViewProps } from '../place.ts';
-import { count, counted, moment, msOf } from '../text.ts';
+import { count, counted, msOf } from '../text.ts';
 import { PlotFrame } from '../versions/plotFrame.tsx';
 import { HoursPlot } from './hoursPlot.tsx';
 import { storyOf } from './poolStrips.ts';
@@ -24,23 +24,14 @@ export function HoursView({ place, go }: ViewProps<HoursPlace>) {
   const { answer } = polled;
   return (
     <>
-      <Heading title="The fleet by hour">
-        {answer !== undefined && (
-          <p class="soft">
-            {moment(msOf(answer.from)).slice(0, 16)} – {moment(msOf(answer.to)).slice(0, 16)} UTC
-          </p>
-        )}
-      </Heading>
-      <section class="controls" aria-label="Period">
-        <Choice
-          name="days"
-          legend="Of the last"
-          options={PERIODS}
-          labels={NAMES}
-          value={PERIODS.find((days) => days === `${place.days}`) ?? '7'}
-          onChoose={(days) => go({ ...place, days: Number(days) })}
-        />
-      </section>
+      <DaysHeading
+        title="The fleet by hour"
+        answer={answer}
+        days={PERIODS}
+        names={NAMES}
+        shown={place.days}
+        onDays={(days) => go({ ...place, days })}
+      />
       <AnswerState polled={polled} what="the hours" />
       {answer !== undefined && <Pools answer={answer} />}
     </>
