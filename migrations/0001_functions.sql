@@ -57,6 +57,10 @@ RETURN timestamptz '1970-01-01 00:00:00+00' + (ns / 1000) * interval '1 microsec
 CREATE FUNCTION store.silent_after() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN interval '3 minutes';
 
+-- The node pool that labels of a Node name: by the first that names one, such as karpenter.sh/nodepool, eks.amazonaws.com/nodegroup or one's own pool.
+CREATE FUNCTION store.pool_of(labels jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (SELECT value FROM jsonb_each_text(labels) WHERE key ~ '(pool|nodegroup)$' ORDER BY key LIMIT 1);
+
 -- The minor version of a kubelet; null where it is not known.
 CREATE FUNCTION store.kubelet_minor(kubelet_version text) RETURNS int4 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN substring(kubelet_version FROM '^v?1\.(\d{1,4})(?!\d)')::int4;

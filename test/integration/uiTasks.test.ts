@@ -521,7 +521,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
       `INSERT INTO store.mode_change (at, not_before, day, node_id, context_id, seq, cluster_id, model, from_mode, to_mode, reason, proof)
        SELECT t.at, t.at, (t.at AT TIME ZONE 'UTC')::date, node_id, context_id, 800000000 + i, cluster_id, 'EventedCache',
               CASE WHEN i % 2 = 0 THEN 'Fallback' ELSE 'Evented' END, CASE WHEN i % 2 = 0 THEN 'Evented' ELSE 'Fallback' END, 'StreamBroke', '{"v": 1}'
-       FROM store.node, generate_series(1, 4100) AS i, LATERAL (SELECT now() - interval '20 hours' + i * interval '10 s' AS at) t
+       FROM store.node, generate_series(1, 4100) AS i, LATERAL (SELECT date_trunc('day', now(), 'UTC') - interval '14 hours' + i * interval '10 s' AS at) t
        WHERE name = 'east-001'`,
     );
     const tab = await open('#/fallbacks?days=90');
