@@ -94,8 +94,8 @@ export interface FleetCluster {
   readonly nodes: number;
 }
 
-/** Reporting: its agent reports. The others say why nothing is known of the present. */
-export type AgentState = 'Reporting' | 'AgentSilent' | 'NeverSeen' | 'NotReportedYet';
+/** Reporting: its agent reports. The others say why nothing is known of the present; with IngestBehind, evidence may be waiting to be stored. */
+export type AgentState = 'Reporting' | 'AgentSilent' | 'NeverSeen' | 'IngestBehind' | 'NotReportedYet';
 
 export interface FleetNode {
   readonly cluster: string;

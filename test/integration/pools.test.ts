@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { hourOf, readPoolHours } from '../../src/analysis/hours/hours.ts';
 import { changeSince } from '../../src/analysis/hours/worse.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
-import { neighboursAnswer } from '../../src/ui/answers/pool.ts';
+import { neighboursAnswer, poolAnswers } from '../../src/ui/answers/pool.ts';
 import { createReader } from '../../src/ui/answers/reader.ts';
 import { readObservedDays } from '../../src/ui/answers/statements.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
@@ -128,6 +128,50 @@ needs('postgres')('pools', () => {
         [10, 9, 8, 4, 3, 2, 1].includes(day) ? 1 : 0,
       ]),
     );
+  });
+
+  it('a pool of the past is judged by whether there was a stream then, not by whether there is one now', async () => {
+    const cluster = await store.ensureCluster('past');
+    const ago = (days: number) => new Date(Date.now() - days * 24 * HOUR_MS);
+    const add = async (name: string, now: string, then?: string) => {
+      const [node] = await query<{ node_id: number }>(
+        databaseUrl,
+        `INSERT INTO store.node (cluster_id, name, first_seen, last_seen, incarnation) VALUES ($1, $2, $3, now(), 1) RETURNING node_id`,
+        [cluster, name, ago(10)],
+      );
+      const epoch = await addEpoch(node?.node_id ?? 0, 1, ago(10), new Date());
+      await query(
+        databaseUrl,
+        `INSERT INTO store.node_state (node_id, cluster_id, incarnation, seq, stream_state, stream_since, stream_reason, stream_error, relist_healthy,
+                                       relist_reason, model, mode, mode_since, mode_reason)
+         VALUES ($1, $2, 1, 1, $3, $4, '', '', true, '', 'EventedCache', 'Evented', $4, 'Connected')`,
+        [node?.node_id, cluster, now, ago(1)],
+      );
+      if (then === undefined) return;
+      await query(
+        databaseUrl,
+        `INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at) VALUES (gen_random_uuid(), $1, $2, $3, 'stream', $4, $5, $6)`,
+        [node?.node_id, cluster, epoch, then, ago(8), ago(1)],
+      );
+    };
+    await add('off-then', 'Active', 'off');
+    await add('unsafe-now', 'Unsafe');
+    const reader = createReader(store, undefined, 1)(new AbortController().signal);
+    const reasons = async (from: Date, to: Date) => {
+      const period = { from: from.toISOString(), to: to.toISOString() };
+      const { nodes } = await poolAnswers(reader)(
+        new URLSearchParams({ by: 'cluster', cluster: 'past', ...period }),
+      );
+      return nodes.map(({ node, reason }) => [node, reason]);
+    };
+    expect(await reasons(ago(5), ago(4))).toEqual([
+      ['off-then', 'there is no event stream: Off'],
+      ['unsafe-now', 'the stream was watched for 0 % of the time'],
+    ]);
+    expect(await reasons(ago(0.5), ago(0))).toEqual([
+      ['off-then', 'the stream was watched for 0 % of the time'],
+      ['unsafe-now', 'there is no event stream: Unsafe'],
+    ]);
   });
 
   it('any node of a very large pool is compared with those next to it by name', async () => {

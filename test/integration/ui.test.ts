@@ -196,7 +196,7 @@ needs(
       completeness24h: expect.toSatisfy((share: number) => share > 0 && share < 1),
     });
     expect(nodes[0]).toMatchObject({
-      ...{ node: 'idle-1', agent: 'NeverSeen', mode: 'Unknown', modeReason: 'NeverSeen' },
+      ...{ node: 'idle-1', agent: 'IngestBehind', mode: 'Unknown', modeReason: 'NeverSeen' },
       ...{ missed24h: null, completeness24h: null, lastSeen: null },
     });
   });

@@ -4,18 +4,20 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
 import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
+import type { FleetAnswer } from '../../src/ui/api.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { CLI } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { writeHistory } from '../support/storedHistory.ts';
-import { until } from '../support/waitFor.ts';
+import { until, waitFor } from '../support/waitFor.ts';
 
 const MINUTE = 60_000;
 /** A Node cannot have such a name, and a row in the database can. */
@@ -314,6 +316,18 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
       return `${name.replaceAll(/^"|"$/g, '').replaceAll('""', '"')} ${what} ${reason}`;
     });
     expect(saved.sort()).toEqual(expected);
+    // The fleet says of each agent what its report says.
+    const states = Object.fromEntries(
+      expected.flatMap((each) => {
+        const [, node = '', reason = ''] = /^(.*) everything (\w+)$/.exec(each) ?? [];
+        return node === '' ? [] : [[node, reason === 'NoEvidence' ? 'NotReportedYet' : reason]];
+      }),
+    );
+    await waitFor('the fleet is read again', async () => {
+      const answer = (await (await fetch(`${origin}/api/fleet`)).json()) as FleetAnswer;
+      const agents = answer.nodes.filter(({ agent }) => agent !== 'Reporting');
+      return isDeepStrictEqual(Object.fromEntries(agents.map(({ node, agent }) => [node, agent])), states);
+    });
 
     await page.getByRole('button', { name: 'mode of the kubelet: NotObserved, Forbidden 2' }).click();
     await page.getByRole('heading', { name: 'Nodes 2', exact: true }).waitFor();

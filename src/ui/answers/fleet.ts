@@ -12,6 +12,7 @@ import { cluster, node, report } from '../../store/schema/tables.ts';
 import type { FleetAnswer } from '../api.ts';
 import { parametersOf } from '../parameters.ts';
 import { remembered } from '../remembered.ts';
+import { withAgentState } from './agentState.ts';
 import type { Reader } from './reader.ts';
 import { readFleet } from './statements.ts';
 
@@ -46,11 +47,12 @@ function fleetAnswer({ clusters, read }: Reader): Promise<FleetAnswer> {
         .orderBy(bytewise(cluster.name)),
     );
     const { rows: nodes } = await runner.run(readFleet, [clusters, MAX_NODES]);
+    const now = counted[0]?.now ?? new Date().toISOString();
     const total = counted.reduce((sum, each) => sum + each.nodes, 0);
     return {
-      now: counted[0]?.now ?? new Date().toISOString(),
+      now,
       clusters: counted.map(({ now: _, ...named }) => named),
-      nodes,
+      nodes: nodes.map((row) => withAgentState(now, row)),
       leftOut: total > nodes.length ? total - nodes.length : null,
       empty: nodes.length > 0 ? null : whyNone(counted.length, clusters),
     };

@@ -16,6 +16,7 @@ import type { Neighbour, NeighboursAnswer, PoolAnswer, PoolKey, PoolNode } from 
 import { nameIn, type Parameters, parametersOf, periodIn, requiredName, wordIn } from '../parameters.ts';
 import { remembered } from '../remembered.ts';
 import { RequestError } from '../requestError.ts';
+import { withAgentState } from './agentState.ts';
 import { type PoolPeriod, poolPeriod } from './poolPeriod.ts';
 import { poolVerdict } from './poolVerdict.ts';
 import type { Reader } from './reader.ts';
@@ -78,7 +79,7 @@ function poolAnswer({ clusters, read }: Reader, key: PoolKey, parameters: Parame
       ...timesOf(now, period),
       ...poolVerdict(rows, leftOut),
       watched: possible === 0 ? null : sum(rows, ({ coveredMs }) => coveredMs) / possible,
-      nodes: rows.map(shownOf),
+      nodes: rows.map((row) => shownOf(row, now)),
       leftOut: leftOut > 0 ? leftOut : null,
       ...{ sliceSeconds: period.sliceSeconds, slices: period.slices },
       medianMs: longestOf(null),
@@ -130,7 +131,7 @@ export async function neighboursAnswer(
       ...timesOf(now, period),
       pool,
       nodes: rows.map(
-        (row): Neighbour => ({ ...shownOf(row), p99Ms: slices.get(row.nodeId)?.get(0)?.p99Ms ?? null }),
+        (row): Neighbour => ({ ...shownOf(row, now), p99Ms: slices.get(row.nodeId)?.get(0)?.p99Ms ?? null }),
       ),
       leftOut: leftOut > 0 ? leftOut : null,
       empty: !rows.some((each) => each.node === node)
@@ -199,7 +200,13 @@ interface OfNode {
   readonly nodeId: number;
 }
 
-const shownOf = ({ nodeId, of, coveredMs, possibleMs, highPerMillion, ...shown }: NodeRow): PoolNode => shown;
+function shownOf(row: NodeRow, now: Date): PoolNode {
+  const { nodeId, of, coveredMs, possibleMs, highPerMillion, lastSeen, ...shown } = withAgentState(
+    now.toISOString(),
+    row,
+  );
+  return shown;
+}
 
 const sum = <T>(rows: readonly T[], figure: (row: T) => number): number =>
   rows.reduce((total, row) => total + figure(row), 0);

@@ -2,8 +2,9 @@
 SELECT r.cluster, r.pool, count(*) FILTER (WHERE r.verdict = 'safe')::int4 AS safe,
        count(*) FILTER (WHERE r.verdict = 'unsafe')::int4 AS unsafe, count(*) FILTER (WHERE r.verdict = 'unknown')::int4 AS unknown,
        (SELECT coalesce(array_agg(c.reason), '{}') FROM (
-          SELECT reason FROM unnest(array_agg(r.reason) FILTER (WHERE r.verdict <> 'safe')) AS u (reason)
-          GROUP BY reason ORDER BY count(*) DESC, reason LIMIT 3) c) AS reasons
+          -- Reasons that differ in their figures only are one.
+          SELECT min(reason) AS reason FROM unnest(array_agg(r.reason) FILTER (WHERE r.verdict <> 'safe')) AS u (reason)
+          GROUP BY regexp_replace(reason, '\d+', '#', 'g') ORDER BY count(*) DESC, min(reason) LIMIT 3) c) AS reasons
 FROM (SELECT cluster, verdict, reason, store.pool_of(labels) AS pool FROM plegwatch.readiness) r
 WHERE ($1::text[] IS NULL OR r.cluster = ANY ($1))
 GROUP BY r.cluster, r.pool

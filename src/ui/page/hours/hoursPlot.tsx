@@ -6,6 +6,8 @@ import type { HoursAnswer } from '../../api.ts';
 import type { Tone } from '../colours.ts';
 import { Drawing } from '../drawing/drawing.tsx';
 import { TimeScale } from '../drawing/timeScale.ts';
+import { fragmentOf } from '../place.ts';
+import { placeOfPool } from '../pool/poolWords.ts';
 import { counted, cutTo, msOf } from '../text.ts';
 import {
   MOSTLY,
@@ -152,10 +154,12 @@ function Strips({ strips: { pool, lines, first }, top, left, width, x }: StripsP
   let free = nameWidth + 12;
   return (
     <g class="pool-hours">
-      <text class="plot-name" x="0" y={top + 13}>
-        {cutTo(name, width / 8.4)}
-        <title>{name}</title>
-      </text>
+      <a href={fragmentOf(placeOfPool(pool.cluster, pool.pool))} tabindex={-1}>
+        <text class="plot-name" x="0" y={top + 13}>
+          {cutTo(name, width / 8.4)}
+          <title>{name}</title>
+        </text>
+      </a>
       <rect
         class="plot"
         x={x(first)}

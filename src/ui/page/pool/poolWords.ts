@@ -7,17 +7,23 @@ import type { Grouping, PoolPlace } from '../place.ts';
 import { POOL_PERIOD } from '../place.ts';
 import { count, counted, moment, msOf, share, visible } from '../text.ts';
 
+const NONE = { cluster: null, pool: null, runtimeName: null, runtimeVersion: null, kubeletVersion: null };
+
+/** The view of a pool, or of the pools of one name in all clusters. */
+export const placeOfPool = (cluster: string | null, pool: string | null): PoolPlace => ({
+  ...{ view: 'pool', key: { ...NONE, by: 'pool', cluster, pool }, period: POOL_PERIOD },
+});
+
 /** The view of a group of the fleet. Nodes without a pool, or of an unknown version, are those of all clusters. */
 export function placeOfGroup([first]: readonly FleetNode[], by: Grouping): PoolPlace | undefined {
   if (first === undefined) return undefined;
-  const none = { cluster: null, pool: null, runtimeName: null, runtimeVersion: null, kubeletVersion: null };
   const { cluster, pool, runtimeName, runtimeVersion, kubeletVersion } = first;
   const own = {
     cluster: { cluster },
     pool: pool === null ? {} : { cluster, pool },
     version: { runtimeName, runtimeVersion, kubeletVersion },
   };
-  return { view: 'pool', key: { by, ...none, ...own[by] }, period: POOL_PERIOD };
+  return { view: 'pool', key: { by, ...NONE, ...own[by] }, period: POOL_PERIOD };
 }
 
 export function poolTitle({

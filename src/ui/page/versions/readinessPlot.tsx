@@ -3,6 +3,8 @@
  */
 import { Drawing } from '../drawing/drawing.tsx';
 import { VerdictBar, verdictsInWords } from '../drawing/verdictBar.tsx';
+import { fragmentOf } from '../place.ts';
+import { placeOfPool } from '../pool/poolWords.ts';
 import { cutTo, linesOf, visible } from '../text.ts';
 import { clustersInWords, type FoldedPool } from './folded.ts';
 
@@ -32,10 +34,12 @@ export function ReadinessPlot({ pools, width }: Props) {
     <Drawing width={width} height={height} label={pools.map(inWords).join('. ')}>
       {rows.map(({ pool, below, lines, top }) => (
         <g key={`${pool.clusters.join()} ${pool.pool} ${below}`}>
-          <text class="plot-name" x="0" y={top + 16}>
-            {cutTo(nameOf(pool), room / 8.4)}
-            <title>{`${nameOf(pool)}: ${pool.clusters.map(visible).join(', ')}`}</title>
-          </text>
+          <a href={fragmentOf(placeOf(pool))} tabindex={-1}>
+            <text class="plot-name" x="0" y={top + 16}>
+              {cutTo(nameOf(pool), room / 8.4)}
+              <title>{`${nameOf(pool)}: ${pool.clusters.map(visible).join(', ')}`}</title>
+            </text>
+          </a>
           <g transform={`translate(${left} ${top + name})`}>
             <VerdictBar
               verdicts={pool}
@@ -55,6 +59,10 @@ export function ReadinessPlot({ pools, width }: Props) {
     </Drawing>
   );
 }
+
+/** Of several clusters, those of that name in all of them. */
+const placeOf = ({ clusters, pool }: FoldedPool) =>
+  placeOfPool(clusters.length === 1 ? (clusters[0] ?? null) : null, pool);
 
 const nodesOf = ({ safe, unsafe, unknown }: FoldedPool): number => safe + unsafe + unknown;
 
