@@ -1,6 +1,6 @@
 /*
- * Takes the pictures of the page that docs show. Run by `make pictures`; with a folder as its argument, it writes every view there, in both lights and
- * at three widths, for somebody who looks at them.
+ * Takes the pictures of the page that docs show. Run by `make pictures`; with a folder as its argument, it writes every view there, or those that are
+ * named after it, in both lights and at three widths, for somebody who looks at them.
  */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ interface Picture {
   readonly from?: string;
 }
 
-/** Two weeks of two clusters, and beside them the node with containers that looked alive. */
+/** A week of two clusters, and beside them the node with containers that looked alive. */
 async function startPages(server: TestServer, started: LocalPlegwatch[]): Promise<readonly Picture[]> {
   const serve = async (databaseUrl: string) => {
     const address = `127.0.0.1:${await freePort()}`;
@@ -41,7 +41,7 @@ async function startPages(server: TestServer, started: LocalPlegwatch[]): Promis
     return `http://${address}/#`;
   };
   const [history, ghost] = [await server.database(), await server.database()];
-  await writeHistory(history, { nodes: 40, days: 8, lives: 96, step: 300, untilNow: true });
+  await writeHistory(history, { nodes: 24, days: 8, lives: 96, step: 60, untilNow: true });
   await query(history, `DELETE FROM store.cluster WHERE name = 'test'`);
   await query(history, readFileSync(new URL('pagePictures.sql', import.meta.url), 'utf8'));
   const began = Date.now() - AGO_MS;
@@ -87,10 +87,10 @@ async function historyPictures(databaseUrl: string, origin: string): Promise<rea
     { name: 'node-now', url: `${origin}/node/west/west-017`, drawn: '.timeline svg' },
     {
       ...{ name: 'node-beside', url: `${origin}/node/east/east-013?${around(fallen.at, 120)}&beside=pool` },
-      drawn: '.timeline svg path',
+      drawn: '.beside table',
     },
-    { name: 'finding', url: finding, drawn: '.strip svg, .proof svg, main h2', height: 900 },
-    { name: 'hours', url: `${origin}/hours`, drawn: '.hours svg, main svg' },
+    { name: 'finding', url: finding, drawn: '.strip svg', height: 900 },
+    { name: 'hours', url: `${origin}/hours`, drawn: '.hours svg' },
     { name: 'unobserved', url: `${origin}/unobserved`, drawn: 'main table' },
     { name: 'fallbacks', url: `${origin}/fallbacks`, drawn: 'main table' },
     { name: 'versions', url: `${origin}/versions`, drawn: '.plot-frame svg' },
@@ -145,13 +145,14 @@ async function topOf(page: Page, selector: string): Promise<number> {
   return Math.round(box.y);
 }
 
-const [folder] = process.argv.slice(2);
+const [folder, ...only] = process.argv.slice(2);
 if (folder !== undefined) mkdirSync(folder, { recursive: true });
 const started: LocalPlegwatch[] = [];
 const server = await startServer();
 const browser = await startBrowser(folder);
 try {
   for (const picture of await startPages(server, started)) {
+    if (only.length > 0 && !only.includes(picture.name)) continue;
     if (folder !== undefined) await takeAll(browser, folder, picture);
     else if (picture.height !== undefined) await take(browser, picture);
   }

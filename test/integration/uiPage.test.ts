@@ -182,11 +182,18 @@ needs('postgres', 'chromium')('the page', () => {
   test('the name of a pool leads to it, from the hours and from readiness, where pools of one name are those of all clusters', async () => {
     const tab = await browser.open(`${origin}/#/hours`);
     const { page } = tab;
-    await page.locator('.pool-hours a', { hasText: 'east / general' }).click();
+    await page.locator('.pool-hours .opens', { hasText: 'east / general' }).click();
     await page.getByRole('heading', { level: 1, name: 'Pool general of east' }).waitFor();
     await page.goto(`${origin}/#/versions`);
-    await page.locator('.plot-frame a', { hasText: 'crio, 2 clusters' }).click();
+    await page.locator('.plot-frame .opens', { hasText: 'crio, 2 clusters' }).click();
     await page.getByRole('heading', { level: 1, name: 'Pool crio', exact: true }).waitFor();
+    await page.goto(`${origin}/#/hours`);
+    await page.getByRole('application', { name: /^The fleet by hour/ }).focus();
+    await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('Enter');
+    await page
+      .getByRole('heading', { level: 1, name: /^(Pool .* of|Nodes without a pool of) (east|west)$/ })
+      .waitFor();
     await tab.close();
   });
 

@@ -38,7 +38,7 @@ export function FallbackPlot({ days, from, to, width, observed, onDay }: Props) 
         const wide = Math.min(48, Math.max(2, pitch * 0.7));
         const middle = (n + 0.5) * pitch;
         return (
-          <g key={day} class="day" onPointerUp={() => onDay(day)}>
+          <g key={day} class="opens" onPointerUp={() => onDay(day)}>
             {fallbacks === 0 && unknown.has(day) && (
               <rect
                 class="gap-plate"

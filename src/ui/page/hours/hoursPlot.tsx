@@ -6,7 +6,7 @@ import type { HoursAnswer } from '../../api.ts';
 import type { Tone } from '../colours.ts';
 import { Drawing } from '../drawing/drawing.tsx';
 import { TimeScale } from '../drawing/timeScale.ts';
-import { fragmentOf } from '../place.ts';
+import type { Go } from '../place.ts';
 import { placeOfPool } from '../pool/poolWords.ts';
 import { counted, cutTo, msOf } from '../text.ts';
 import {
@@ -26,6 +26,7 @@ interface Props {
   readonly answer: HoursAnswer;
   readonly pools: readonly PoolStrips[];
   readonly width: number;
+  readonly go: Go;
 }
 
 const TONES: Readonly<Record<Strip, Tone>> = {
@@ -35,7 +36,7 @@ const [AXIS, NAME, STRIP, APART] = [24, 18, 12, 16];
 const POOL = NAME + STRIPS.length * STRIP + APART;
 const CHARACTER = 6.4;
 
-export function HoursPlot({ answer, pools, width }: Props) {
+export function HoursPlot({ answer, pools, width, go }: Props) {
   const [at, setAt] = useState<{ readonly pool: number; readonly slice: number }>();
   const isWide = width >= 640;
   const left = isWide ? 130 : 0;
@@ -50,7 +51,9 @@ export function HoursPlot({ answer, pools, width }: Props) {
       pool: Math.min(pools.length - 1, Math.max(0, pool)),
       slice: Math.min(slices - 1, Math.max(0, slice)),
     });
+  const open = ({ pool: { cluster, pool } }: PoolStrips) => go(placeOfPool(cluster, pool));
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && chosen !== undefined) return open(chosen);
     const step = STEPS[event.key];
     if (step === undefined) return;
     event.preventDefault();
@@ -72,7 +75,7 @@ export function HoursPlot({ answer, pools, width }: Props) {
       <div
         class="hours"
         role="application"
-        aria-label="The fleet by hour: left and right go through time, up and down through pools."
+        aria-label="The fleet by hour: left and right go through time, up and down through pools, Enter opens the pool."
         tabIndex={0}
         onKeyDown={onKeyDown}
         onPointerMove={(event) => {
@@ -106,6 +109,7 @@ export function HoursPlot({ answer, pools, width }: Props) {
               left={left}
               x={x}
               width={width}
+              onOpen={() => open(each)}
             />
           ))}
           {at !== undefined && chosen !== undefined && (
@@ -138,11 +142,12 @@ interface StripsProps {
   readonly top: number;
   readonly left: number;
   readonly width: number;
+  readonly onOpen: () => void;
   /** The left edge of a slice. */
   readonly x: (slice: number) => number;
 }
 
-function Strips({ strips: { pool, lines, first }, top, left, width, x }: StripsProps) {
+function Strips({ strips: { pool, lines, first }, top, left, width, x, onOpen }: StripsProps) {
   const y = (strip: number) => top + NAME + strip * STRIP;
   const slices = pool.missed.length;
   /** Nothing else is known of these. */
@@ -154,12 +159,12 @@ function Strips({ strips: { pool, lines, first }, top, left, width, x }: StripsP
   let free = nameWidth + 12;
   return (
     <g class="pool-hours">
-      <a href={fragmentOf(placeOfPool(pool.cluster, pool.pool))} tabindex={-1}>
+      <g class="opens" onPointerUp={onOpen}>
         <text class="plot-name" x="0" y={top + 13}>
           {cutTo(name, width / 8.4)}
           <title>{name}</title>
         </text>
-      </a>
+      </g>
       <rect
         class="plot"
         x={x(first)}

@@ -8,7 +8,7 @@ import { apiPath } from '../parts/client.ts';
 import { DaysHeading } from '../parts/daysHeading.tsx';
 import { AnswerState } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import type { HoursPlace, ViewProps } from '../place.ts';
+import type { Go, HoursPlace, ViewProps } from '../place.ts';
 import { count, counted, msOf } from '../text.ts';
 import { PlotFrame } from '../versions/plotFrame.tsx';
 import { HoursPlot } from './hoursPlot.tsx';
@@ -33,12 +33,12 @@ export function HoursView({ place, go }: ViewProps<HoursPlace>) {
         onDays={(days) => go({ ...place, days })}
       />
       <AnswerState polled={polled} what="the hours" />
-      {answer !== undefined && <Pools answer={answer} />}
+      {answer !== undefined && <Pools answer={answer} go={go} />}
     </>
   );
 }
 
-function Pools({ answer }: { readonly answer: HoursAnswer }) {
+function Pools({ answer, go }: { readonly answer: HoursAnswer; readonly go: Go }) {
   const [shown, setShown] = useState(SHOWN);
   const { shown: pools, quiet } = useMemo(() => storyOf(answer), [answer]);
   const rest = pools.length - shown;
@@ -53,7 +53,9 @@ function Pools({ answer }: { readonly answer: HoursAnswer }) {
       empty={answer.empty}
       draw={(width) => (
         <>
-          {pools.length > 0 && <HoursPlot answer={answer} pools={pools.slice(0, shown)} width={width} />}
+          {pools.length > 0 && (
+            <HoursPlot answer={answer} pools={pools.slice(0, shown)} width={width} go={go} />
+          )}
           {rest > 0 && (
             <button type="button" onClick={() => setShown(pools.length)}>
               Show {counted(rest, 'more pool')}

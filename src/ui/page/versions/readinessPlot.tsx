@@ -3,7 +3,7 @@
  */
 import { Drawing } from '../drawing/drawing.tsx';
 import { VerdictBar, verdictsInWords } from '../drawing/verdictBar.tsx';
-import { fragmentOf } from '../place.ts';
+import type { Go } from '../place.ts';
 import { placeOfPool } from '../pool/poolWords.ts';
 import { cutTo, linesOf, visible } from '../text.ts';
 import { clustersInWords, type FoldedPool } from './folded.ts';
@@ -11,12 +11,13 @@ import { clustersInWords, type FoldedPool } from './folded.ts';
 interface Props {
   readonly pools: readonly FoldedPool[];
   readonly width: number;
+  readonly go: Go;
 }
 
 const [BAR, LINE, APART, LETTER] = [22, 16, 14, 12.5];
 const MAX_LINES = 3;
 
-export function ReadinessPlot({ pools, width }: Props) {
+export function ReadinessPlot({ pools, width, go }: Props) {
   const most = pools.reduce((top, pool) => Math.max(top, nodesOf(pool)), 1);
   const isWide = width >= 640;
   const left = isWide ? Math.min(400, width / 2) : 0;
@@ -34,12 +35,12 @@ export function ReadinessPlot({ pools, width }: Props) {
     <Drawing width={width} height={height} label={pools.map(inWords).join('. ')}>
       {rows.map(({ pool, below, lines, top }) => (
         <g key={`${pool.clusters.join()} ${pool.pool} ${below}`}>
-          <a href={fragmentOf(placeOf(pool))} tabindex={-1}>
+          <g class="opens" onPointerUp={() => go(placeOf(pool))}>
             <text class="plot-name" x="0" y={top + 16}>
               {cutTo(nameOf(pool), room / 8.4)}
               <title>{`${nameOf(pool)}: ${pool.clusters.map(visible).join(', ')}`}</title>
             </text>
-          </a>
+          </g>
           <g transform={`translate(${left} ${top + name})`}>
             <VerdictBar
               verdicts={pool}

@@ -9,7 +9,7 @@ import { apiPath } from '../parts/client.ts';
 import { DaysHeading } from '../parts/daysHeading.tsx';
 import { AnswerState } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import { ROWS, type VersionsPlace, type ViewProps } from '../place.ts';
+import { type Go, ROWS, type VersionsPlace, type ViewProps } from '../place.ts';
 import { counted } from '../text.ts';
 import { missRatesCsv, readinessCsv } from './figuresAsCsv.ts';
 import { foldedPools, foldedRates } from './folded.ts';
@@ -44,12 +44,18 @@ export function VersionsView({ place, go }: ViewProps<VersionsPlace>) {
         />
       </DaysHeading>
       <AnswerState polled={polled} what="the figures" />
-      {answer !== undefined && <Plots answer={answer} isFolded={place.rows === 'folded'} />}
+      {answer !== undefined && <Plots answer={answer} isFolded={place.rows === 'folded'} go={go} />}
     </>
   );
 }
 
-function Plots({ answer, isFolded }: { readonly answer: VersionsAnswer; readonly isFolded: boolean }) {
+interface PlotsProps {
+  readonly answer: VersionsAnswer;
+  readonly isFolded: boolean;
+  readonly go: Go;
+}
+
+function Plots({ answer, isFolded, go }: PlotsProps) {
   const { missRates, readiness, empty } = answer;
   const rates = useMemo(() => foldedRates(missRates, isFolded), [missRates, isFolded]);
   const pools = useMemo(() => foldedPools(readiness, isFolded), [readiness, isFolded]);
@@ -72,7 +78,7 @@ function Plots({ answer, isFolded }: { readonly answer: VersionsAnswer; readonly
         csv={() => readinessCsv(readiness)}
         empty={empty.readiness}
         draw={(width) => (
-          <Shown rows={pools} draw={(shown) => <ReadinessPlot pools={shown} width={width} />} />
+          <Shown rows={pools} draw={(shown) => <ReadinessPlot pools={shown} width={width} go={go} />} />
         )}
       />
     </>
