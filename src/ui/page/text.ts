@@ -47,7 +47,8 @@ export const visible = (text: string): string =>
 export const shortId = (id: string): string => visible(id.length > 16 ? id.slice(0, 12) : id);
 
 /** A text in lines of so many characters, broken between words; what is left after the last one is cut. */
-export function linesOf(text: string, characters: number, most: number): string[] {
+export function linesOf(text: string, room: number, most: number): string[] {
+  const characters = Math.floor(room);
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const last = lines.at(-1);

@@ -6,8 +6,7 @@ import type { HoursAnswer } from '../../api.ts';
 import type { Tone } from '../colours.ts';
 import { Drawing } from '../drawing/drawing.tsx';
 import { TimeScale } from '../drawing/timeScale.ts';
-import type { Go } from '../place.ts';
-import { placeOfPool } from '../pool/poolWords.ts';
+import { type Go, placeOfPool } from '../place.ts';
 import { counted, cutTo, msOf } from '../text.ts';
 import {
   MOSTLY,
@@ -51,7 +50,7 @@ export function HoursPlot({ answer, pools, width, go }: Props) {
       pool: Math.min(pools.length - 1, Math.max(0, pool)),
       slice: Math.min(slices - 1, Math.max(0, slice)),
     });
-  const open = ({ pool: { cluster, pool } }: PoolStrips) => go(placeOfPool(cluster, pool));
+  const open = ({ pool: { cluster, pool } }: PoolStrips) => go(placeOfPool({ by: 'pool', cluster, pool }));
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && chosen !== undefined) return open(chosen);
     const step = STEPS[event.key];

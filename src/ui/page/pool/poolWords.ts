@@ -3,16 +3,8 @@
  */
 import type { FleetNode, PoolAnswer, PoolKey, PoolNode } from '../../api.ts';
 import type { Verdicts } from '../drawing/verdictBar.tsx';
-import type { Grouping, PoolPlace } from '../place.ts';
-import { POOL_PERIOD } from '../place.ts';
+import { type Grouping, type PoolPlace, placeOfPool } from '../place.ts';
 import { count, counted, moment, msOf, share, visible } from '../text.ts';
-
-const NONE = { cluster: null, pool: null, runtimeName: null, runtimeVersion: null, kubeletVersion: null };
-
-/** The view of a pool, or of the pools of one name in all clusters. */
-export const placeOfPool = (cluster: string | null, pool: string | null): PoolPlace => ({
-  ...{ view: 'pool', key: { ...NONE, by: 'pool', cluster, pool }, period: POOL_PERIOD },
-});
 
 /** The view of a group of the fleet. Nodes without a pool, or of an unknown version, are those of all clusters. */
 export function placeOfGroup([first]: readonly FleetNode[], by: Grouping): PoolPlace | undefined {
@@ -23,7 +15,7 @@ export function placeOfGroup([first]: readonly FleetNode[], by: Grouping): PoolP
     pool: pool === null ? {} : { cluster, pool },
     version: { runtimeName, runtimeVersion, kubeletVersion },
   };
-  return { view: 'pool', key: { by, ...NONE, ...own[by] }, period: POOL_PERIOD };
+  return placeOfPool({ by, ...own[by] });
 }
 
 export function poolTitle({

@@ -3,8 +3,7 @@
  */
 import { Drawing } from '../drawing/drawing.tsx';
 import { VerdictBar, verdictsInWords } from '../drawing/verdictBar.tsx';
-import type { Go } from '../place.ts';
-import { placeOfPool } from '../pool/poolWords.ts';
+import { type Go, placeOfPool } from '../place.ts';
 import { cutTo, linesOf, visible } from '../text.ts';
 import { clustersInWords, type FoldedPool } from './folded.ts';
 
@@ -63,7 +62,7 @@ export function ReadinessPlot({ pools, width, go }: Props) {
 
 /** Of several clusters, those of that name in all of them. */
 const placeOf = ({ clusters, pool }: FoldedPool) =>
-  placeOfPool(clusters.length === 1 ? (clusters[0] ?? null) : null, pool);
+  placeOfPool({ by: 'pool', cluster: clusters.length === 1 ? (clusters[0] ?? null) : null, pool });
 
 const nodesOf = ({ safe, unsafe, unknown }: FoldedPool): number => safe + unsafe + unknown;
 
