@@ -486,7 +486,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     await page.getByText('No kubelet was seen in fallback on this day.').waitFor();
     expect(await page.getByRole('combobox', { name: 'Day' }).inputValue()).toBe('2020-02-29');
     expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
-    await page.locator('g.day rect').first().click();
+    await page.locator('g.opens rect').first().click();
     await page.getByRole('heading', { name: /^Fallbacks that lasted on / }).waitFor();
     expect(await page.locator('img').count()).toBe(0);
     expect(await tab.barriers()).toEqual([]);
