@@ -6,7 +6,6 @@
  */
 import { and, eq } from 'drizzle-orm';
 import { invariant } from '../../platform/invariant.ts';
-import { millis } from '../../protocol/units.ts';
 import { oneOf } from '../../store/expressions.ts';
 import { notFound } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
@@ -14,7 +13,7 @@ import { nodeDetail } from '../../store/schema/views.ts';
 import type { RowOf } from '../../store/statement.ts';
 import type { Neighbour, NeighboursAnswer, PoolAnswer, PoolKey, PoolNode } from '../api.ts';
 import { nameIn, type Parameters, parametersOf, periodIn, requiredName, wordIn } from '../parameters.ts';
-import { remembered } from '../remembered.ts';
+import { OF_A_MINUTE, remembered, toMinutes } from '../remembered.ts';
 import { RequestError } from '../requestError.ts';
 import { withAgentState } from './agentState.ts';
 import { type PoolPeriod, poolPeriod } from './poolPeriod.ts';
@@ -29,22 +28,19 @@ const MAX_NODES = 1_000;
 const MAX_LINES = 100;
 /** Beside one node. */
 const MAX_NEIGHBOURS = 200;
-const KEPT_FOR = millis(60_000);
-const MAX_KEPT = 16;
 const PERIOD = ['from', 'to', 'last'];
 const NO_NODE = 'The fleet has no such node now: the pool is empty, or its nodes are gone.';
 
 type NodeRow = RowOf<typeof readPoolNodes>;
 
 export function poolAnswers(reader: Reader): (query: URLSearchParams) => Promise<PoolAnswer> {
-  const answers = remembered<PoolAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
+  const answers = remembered<PoolAnswer>(OF_A_MINUTE);
   return async (query) => {
     const names = ['by', 'cluster', 'pool', 'runtime', 'runtimeVersion', 'kubelet', ...PERIOD];
     const parameters = parametersOf(query, names);
     const key = keyIn(parameters);
     const now = new Date();
-    const { from, to } = periodIn(parameters, WEEK_MS, MAX_DAYS, now);
-    const minutes = [from, to].map((at) => Math.floor(at.getTime() / 60_000));
+    const minutes = toMinutes(periodIn(parameters, WEEK_MS, MAX_DAYS, now));
     return answers.ask(JSON.stringify([key, minutes]), () => poolAnswer(reader, key, parameters));
   };
 }

@@ -5,11 +5,10 @@
  * busy.
  */
 import { MAX_POOLS, NO_NODE, readReadiness } from '../../analysis/readiness/readiness.ts';
-import { millis } from '../../protocol/units.ts';
 import type { Statement } from '../../store/statement.ts';
 import type { PoolReadiness, VersionsAnswer, WhyEmpty } from '../api.ts';
 import { type Period, parametersOf, periodIn } from '../parameters.ts';
-import { remembered } from '../remembered.ts';
+import { OF_A_MINUTE, remembered, toMinutes } from '../remembered.ts';
 import { RequestError } from '../requestError.ts';
 import { databaseRefusal, type Reader } from './reader.ts';
 import { readMissRates } from './statements.ts';
@@ -26,18 +25,14 @@ interface Part<T> {
   readonly empty: WhyEmpty;
 }
 
-const KEPT_FOR = millis(60_000);
-const MAX_KEPT = 16;
-
 export function versionsAnswers(reader: Reader): (query: URLSearchParams) => Promise<VersionsAnswer> {
-  const answers = remembered<VersionsAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
-  const readiness = remembered<Part<PoolReadiness>>({ keptFor: () => KEPT_FOR, max: 1 });
+  const answers = remembered<VersionsAnswer>(OF_A_MINUTE);
+  const readiness = remembered<Part<PoolReadiness>>({ ...OF_A_MINUTE, max: 1 });
   const ready = () =>
     readiness.ask('', () => part(reader, readReadiness, [reader.clusters, MAX_POOLS], NO_NODE));
   return async (query) => {
     const period = periodIn(parametersOf(query, ['from', 'to', 'last']), 7 * DAY_MS, MAX_DAYS, new Date());
-    const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
-    return answers.ask(minutes.join(), () => versionsAnswer(reader, period, ready()));
+    return answers.ask(toMinutes(period), () => versionsAnswer(reader, period, ready()));
   };
 }
 

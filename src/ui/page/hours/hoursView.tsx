@@ -2,7 +2,6 @@
  * The fleet by hour: what went wrong in each pool over days and weeks, and when versions changed.
  */
 import { useMemo, useState } from 'preact/hooks';
-import { csvLine } from '../../../platform/csv.ts';
 import type { HoursAnswer } from '../../api.ts';
 import { apiPath } from '../parts/client.ts';
 import { DaysHeading } from '../parts/daysHeading.tsx';
@@ -10,6 +9,7 @@ import { AnswerState } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
 import type { Go, HoursPlace, ViewProps } from '../place.ts';
 import { count, counted, msOf } from '../text.ts';
+import { tableOf } from '../versions/figuresAsCsv.ts';
 import { PlotFrame } from '../versions/plotFrame.tsx';
 import { HoursPlot } from './hoursPlot.tsx';
 import { storyOf } from './poolStrips.ts';
@@ -85,27 +85,16 @@ function Pools({ answer, go }: { readonly answer: HoursAnswer; readonly go: Go }
 
 /** A row for each pool and slice. */
 function hoursCsv({ pools, from, seconds }: HoursAnswer): string {
-  const rows = pools.flatMap(({ cluster, pool, nodes, missed, fallen, slow, knownSeconds, watchedSeconds }) =>
-    missed.map((n, slice) => [
-      ...[cluster, pool, new Date(msOf(from) + slice * seconds * 1000).toISOString(), nodes, n],
-      ...[
-        fallen[slice] ?? null,
-        slow[slice] ?? null,
-        knownSeconds[slice] ?? null,
-        watchedSeconds[slice] ?? null,
-      ],
-    ]),
+  const rows = pools.flatMap(({ cluster, pool, nodes, ...figures }) =>
+    figures.missed.map((missed, slice) => ({
+      ...{ cluster, pool, from: new Date(msOf(from) + slice * seconds * 1000).toISOString(), nodes, missed },
+      ...{ fallen: figures.fallen[slice] ?? null, slow: figures.slow[slice] ?? null },
+      knownSeconds: figures.knownSeconds[slice] ?? null,
+      watchedSeconds: figures.watchedSeconds[slice] ?? null,
+    })),
   );
-  const names = [
-    'cluster',
-    'pool',
-    'from',
-    'nodes',
-    'missed',
-    'fallen',
-    'slow',
-    'known_seconds',
-    'watched_seconds',
-  ];
-  return [names, ...rows].map(csvLine).join('');
+  return tableOf(rows, [
+    ...(['cluster', 'pool', 'from', 'nodes', 'missed', 'fallen', 'slow'] as const),
+    ...(['knownSeconds', 'watchedSeconds'] as const),
+  ]);
 }

@@ -4,7 +4,7 @@
 import { render } from 'preact';
 import type { PoolAnswer, PoolKey } from '../../api.ts';
 import { downloadSvg } from '../drawing/download.ts';
-import { VerdictBar, verdictsInWords } from '../drawing/verdictBar.tsx';
+import { VERDICTS, VerdictBar, verdictsInWords } from '../drawing/verdictBar.tsx';
 import { cutTo, linesOf, periodInWords } from '../text.ts';
 import { poolFigures, poolTitle, sourceOfPool, verdictsOf } from './poolWords.ts';
 import { RelistLines, relistsInWords } from './relistPlot.tsx';
@@ -17,7 +17,6 @@ interface Props {
 const [WIDTH, HEIGHT] = [1280, 720];
 const EDGE = 44;
 const ACROSS = WIDTH - 2 * EDGE;
-const TONES = { safe: 'good', unknown: 'none', unsafe: 'bad' } as const;
 
 /** Draws it where nobody sees it, with the colours of the page, and hands it over as a file. */
 export function downloadSlide(props: Props, file: string): void {
@@ -52,7 +51,13 @@ function Slide({ answer, poolKey }: Props) {
       <text class="slide-small" x={EDGE} y="88">
         {periodInWords(answer)}
       </text>
-      <rect class={`tone-${TONES[answer.verdict]}`} x={EDGE} y="108" width="8" height="84" />
+      <rect
+        class={`tone-${VERDICTS.find(({ key }) => key === answer.verdict)?.tone}`}
+        x={EDGE}
+        y="108"
+        width="8"
+        height="84"
+      />
       {linesOf(answer.sentence, 88, 3).map((line, n) => (
         <text key={line} class="slide-verdict" x={EDGE + 22} y={130 + 28 * n}>
           {line}
