@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test cluster-test versions test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused format generate check-generated build bench bench-agent bench-controller bench-page bench-questions experiment image release advisories cluster clean
+.PHONY: help check demo test cluster-test versions test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused format generate check-generated build bench bench-agent bench-controller bench-page bench-questions pictures experiment image release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -136,6 +136,11 @@ bench-page: ## Measure how long the page takes to be drawn, with 5,000 nodes and
 	@$(call prepare,node npm postgres chromium)
 	@$(node) build.mjs
 	@$(node) bench/page.ts
+
+pictures: ## Take the pictures of the page that docs show (three minutes; PICTURES='DIR hours pool' writes these views into a folder, at three widths and in both lights)
+	@$(call prepare,node npm postgres chromium)
+	@$(node) build.mjs
+	@$(node) --import ./bench/sqlAsText.ts bench/pagePictures.ts $(PICTURES)
 
 bench-questions: ## Measure how long each documented question takes on ten million events of 200 nodes (15 minutes; 10 GiB)
 	@$(call prepare,node npm postgres)

@@ -57,6 +57,14 @@ RETURN timestamptz '1970-01-01 00:00:00+00' + (ns / 1000) * interval '1 microsec
 CREATE FUNCTION store.silent_after() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN interval '3 minutes';
 
+-- For how long ingest has stored everything that agents sent, in milliseconds; 0 if it has not, or does not say so now.
+CREATE FUNCTION store.caught_up_ms(said_at timestamptz, caught_up_since timestamptz) RETURNS float8 LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN said_at > now() - interval '30 seconds' THEN extract(epoch FROM now() - caught_up_since) * 1000 ELSE 0 END::float8;
+
+-- The node pool that labels of a Node name: by the first that names one, such as karpenter.sh/nodepool, eks.amazonaws.com/nodegroup or one's own pool.
+CREATE FUNCTION store.pool_of(labels jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (SELECT value FROM jsonb_each_text(labels) WHERE key ~ '(pool|nodegroup)$' ORDER BY key LIMIT 1);
+
 -- The minor version of a kubelet; null where it is not known.
 CREATE FUNCTION store.kubelet_minor(kubelet_version text) RETURNS int4 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN substring(kubelet_version FROM '^v?1\.(\d{1,4})(?!\d)')::int4;

@@ -54,8 +54,7 @@ SELECT n.node_id, c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
        nullif(i.os_image, '') AS os_image, nullif(i.kernel_version, '') AS kernel_version, i.labels,
        store.fallback_consequence(s.mode, s.mode_reason, x.kubelet_version) AS consequence, s.pods_api_state,
        nullif(s.pods_api_reason, '') AS pods_api_reason,
-       -- The first stored label that names one, such as karpenter.sh/nodepool, eks.amazonaws.com/nodegroup or one's own pool.
-       (SELECT value FROM jsonb_each_text(i.labels) WHERE key ~ '(pool|nodegroup)$' ORDER BY key LIMIT 1) AS pool
+       store.pool_of(i.labels) AS pool
 FROM store.node n
 LEFT JOIN store.cluster c USING (cluster_id)
 CROSS JOIN LATERAL (

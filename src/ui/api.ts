@@ -94,8 +94,8 @@ export interface FleetCluster {
   readonly nodes: number;
 }
 
-/** Reporting: its agent reports. The others say why nothing is known of the present. */
-export type AgentState = 'Reporting' | 'AgentSilent' | 'NeverSeen' | 'NotReportedYet';
+/** Reporting: its agent reports. The others say why nothing is known of the present; with IngestBehind, evidence may be waiting to be stored. */
+export type AgentState = 'Reporting' | 'AgentSilent' | 'NeverSeen' | 'IngestBehind' | 'NotReportedYet';
 
 export interface FleetNode {
   readonly cluster: string;
@@ -432,9 +432,18 @@ export interface FallbacksAnswer {
   readonly to: Time;
   /** That lasted at some time of the period. */
   readonly rows: Rows<Fallback>;
+  /** A row for each day and cluster on which a kubelet fell back. */
   readonly days: readonly DayOfFallbacks[];
   readonly observed: readonly ObservedDay[];
   readonly empty: WhyEmpty;
+}
+
+export interface DayOfFallbacks {
+  readonly cluster: string;
+  /** On which they began: 2026-11-22, in UTC. */
+  readonly day: string;
+  readonly fallbacks: number;
+  readonly nodes: number;
 }
 
 /** Of how many nodes an agent read the metrics of the kubelet on a day: of the others nobody knows whether they fell back. */
@@ -477,13 +486,7 @@ export interface VersionsAnswer {
   readonly missRates: readonly MissRate[];
   /** By the last seven days, whatever the period. */
   readonly readiness: readonly PoolReadiness[];
-  /** A row for each day of the period and cluster on which a kubelet fell back. */
-  readonly fallbacks: readonly DayOfFallbacks[];
-  readonly empty: {
-    readonly missRates: WhyEmpty;
-    readonly readiness: WhyEmpty;
-    readonly fallbacks: WhyEmpty;
-  };
+  readonly empty: { readonly missRates: WhyEmpty; readonly readiness: WhyEmpty };
 }
 
 export interface MissRate {
@@ -511,14 +514,6 @@ export interface PoolReadiness {
   readonly unknown: number;
   /** The commonest reasons of nodes that are not safe, most frequent first, at most three. */
   readonly reasons: readonly string[];
-}
-
-export interface DayOfFallbacks {
-  readonly cluster: string;
-  /** On which they began: 2026-11-22, in UTC. */
-  readonly day: string;
-  readonly fallbacks: number;
-  readonly nodes: number;
 }
 
 // ---- a pool

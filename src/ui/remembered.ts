@@ -2,7 +2,7 @@
  * Answers that take long to make: who asks for the same again soon has the one of before, and who asks at the same time waits for it too.
  */
 import { monoNow } from '../platform/clock.ts';
-import { between, type Micros, type Mono, shift } from '../protocol/units.ts';
+import { between, type Micros, type Mono, millis, shift } from '../protocol/units.ts';
 
 export interface RememberedOptions<T> {
   /** How long an answer holds, from when it was asked for: it may say how things were then. `took`: how long it took to make. */
@@ -13,6 +13,17 @@ export interface RememberedOptions<T> {
   readonly kindOf?: (answer: T) => string;
   readonly now?: () => Mono;
 }
+
+/** So rarely made again that Postgres is busy with it for one part in `rest` of the time, within these bounds in milliseconds. */
+export const keptBy =
+  (rest: number, minMs: number, maxMs: number) =>
+  (_: unknown, took: Micros): Micros =>
+    millis(Math.min(maxMs, Math.max(minMs, (took / 1000) * rest)));
+
+/** Answers about a period hold for all who ask within a minute about the same one, to the minute. */
+export const OF_A_MINUTE = { keptFor: () => millis(60_000), max: 16 };
+export const toMinutes = ({ from, to }: { readonly from: Date; readonly to: Date }): string =>
+  [from, to].map((at) => Math.floor(at.getTime() / 60_000)).join();
 
 export interface Remembered<T> {
   /** `make` is called once for a key, and again when its answer no longer holds. An error is not kept. */

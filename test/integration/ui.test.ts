@@ -17,6 +17,7 @@ import { command } from '../../src/store/statement.ts';
 import type {
   ChangeAnswer,
   ErrorAnswer,
+  FallbacksAnswer,
   FindingAnswer,
   FleetAnswer,
   HoursAnswer,
@@ -195,7 +196,7 @@ needs(
       completeness24h: expect.toSatisfy((share: number) => share > 0 && share < 1),
     });
     expect(nodes[0]).toMatchObject({
-      ...{ node: 'idle-1', agent: 'NeverSeen', mode: 'Unknown', modeReason: 'NeverSeen' },
+      ...{ node: 'idle-1', agent: 'IngestBehind', mode: 'Unknown', modeReason: 'NeverSeen' },
       ...{ missed24h: null, completeness24h: null, lastSeen: null },
     });
   });
@@ -276,21 +277,28 @@ needs(
     expect(finding.issue.withoutNames).not.toContain('node-a');
   });
 
-  test('versions have the miss rate with its interval, readiness and fallbacks by day', async () => {
-    const { missRates, readiness, fallbacks, empty } = await answer<VersionsAnswer>('versions');
+  test('versions have the miss rate with its interval, and readiness', async () => {
+    const { missRates, readiness, empty } = await answer<VersionsAnswer>('versions');
     expect(missRates).toMatchObject([{ cluster: 'test', runtimeName: 'containerd', decided: 10, missed: 2 }]);
     expect(missRates[0]?.lowPerMillion).toBeLessThan(missRates[0]?.perMillion ?? 0);
     expect(readiness).toMatchObject([
       { cluster: 'test', pool: 'gpu', safe: 0, unsafe: 1, unknown: 0 },
       { cluster: 'test', pool: null, safe: 0, unsafe: 0, unknown: NODES, reasons: ['no agent reported'] },
     ]);
-    expect(fallbacks).toMatchObject([{ cluster: 'test', fallbacks: 1, nodes: 1 }]);
-    expect(empty).toEqual({ missRates: null, readiness: null, fallbacks: null });
+    expect(empty).toEqual({ missRates: null, readiness: null });
     const early = 'versions?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z';
     const before = await answer<VersionsAnswer>(early);
-    expect(before.empty).toMatchObject({
-      missRates: expect.stringMatching(/./),
-      fallbacks: expect.stringMatching(/./),
+    expect(before.empty).toMatchObject({ missRates: expect.stringMatching(/./) });
+  });
+
+  test('fallbacks by day are those that began on it, and a period without any says so', async () => {
+    expect((await answer<FallbacksAnswer>('fallbacks')).days).toMatchObject([
+      { cluster: 'test', fallbacks: 1, nodes: 1 },
+    ]);
+    const early = 'fallbacks?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z';
+    expect(await answer<FallbacksAnswer>(early)).toMatchObject({
+      days: [],
+      empty: expect.stringMatching(/./),
     });
   });
 

@@ -18,13 +18,14 @@ let databaseUrl: string;
 let ui: LocalPlegwatch;
 let browser: TestBrowser;
 /** Of the node, from and until so many seconds after its agent started. */
+let began: number;
 let address: (from: number, to: number) => string;
 
 needs('postgres', 'chromium')('the ghost of a container on the page', () => {
   beforeAll(async () => {
     [server, browser] = await Promise.all([startServer(), startBrowser()]);
     databaseUrl = await server.database();
-    const began = Date.now() - AGO_MS;
+    began = Date.now() - AGO_MS;
     await commitAll(databaseUrl, [ghostBatch(began)]);
     for (const { n, missed } of RUNS) {
       if (missed !== undefined) await query(databaseUrl, STATUS_LAG, [missedId(n), ...missed.lag]);
@@ -106,6 +107,19 @@ needs('postgres', 'chromium')('the ghost of a container on the page', () => {
     const [from] = await drawn(page, cart.locator('.life-unobserved').last());
     isAbout([from], [450]);
     expect(await tab.barriers()).toEqual([]);
+    await tab.close();
+  });
+
+  test('what an agent recorded before its first batch was stored is observed, and no picture says that there was no agent', async () => {
+    const tab = await browser.open(address(2, 440));
+    const { page } = tab;
+    await page
+      .locator('.timeline svg')
+      .getByText(/^no gap/)
+      .waitFor();
+    expect(await page.getByText(/^observed since/).textContent()).toContain(
+      new Date(began).toISOString().slice(11, 19),
+    );
     await tab.close();
   });
 

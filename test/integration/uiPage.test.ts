@@ -40,6 +40,10 @@ needs('postgres', 'chromium')('the page', () => {
     );
     await query(
       databaseUrl,
+      `INSERT INTO store.ingest SELECT cluster_id, now() - interval '1 hour', now() + interval '1 day' FROM store.cluster`,
+    );
+    await query(
+      databaseUrl,
       `UPDATE store.node_state s SET mode = 'Fallback' FROM store.node n WHERE n.node_id = s.node_id AND n.name = 'east-003'`,
     );
     const [found] = await query<typeof missed>(
@@ -168,10 +172,28 @@ needs('postgres', 'chromium')('the page', () => {
     expect(await fileOf('Missed events by version as CSV')).toMatch(
       /^cluster,runtime_name.*\neast,containerd,2\.0\.5/s,
     );
-    const drawing = await fileOf('Fallbacks to Generic PLEG by day as SVG');
+    const drawing = await fileOf('Readiness for Evented PLEG by pool as SVG');
     expect(drawing).toMatch(/^<svg [^>]*xmlns="http:\/\/www.w3.org\/2000\/svg"/);
     expect(drawing).not.toContain('class=');
     expect(await tab.barriers()).toEqual([]);
+    await tab.close();
+  });
+
+  test('the name of a pool leads to it, from the hours and from readiness, where pools of one name are those of all clusters', async () => {
+    const tab = await browser.open(`${origin}/#/hours`);
+    const { page } = tab;
+    await page.locator('.pool-hours .opens', { hasText: 'east / general' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Pool general of east' }).waitFor();
+    await page.goto(`${origin}/#/versions`);
+    await page.locator('.plot-frame .opens', { hasText: 'crio, 2 clusters' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Pool crio', exact: true }).waitFor();
+    await page.goto(`${origin}/#/hours`);
+    await page.getByRole('application', { name: /^The fleet by hour/ }).focus();
+    await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('Enter');
+    await page
+      .getByRole('heading', { level: 1, name: /^(Pool .* of|Nodes without a pool of) (east|west)$/ })
+      .waitFor();
     await tab.close();
   });
 

@@ -388,6 +388,8 @@ needs('postgres', 'chromium')('the page of a pool', () => {
     const { page } = tab;
     const saved = await download(page, 'Save this view');
     await page.getByText('Saved.').waitFor();
+    await page.getByRole('button', { name: 'Zoom in' }).click();
+    await page.getByText('Saved.').waitFor({ state: 'detached' });
     const printed = join(folder.dir, 'printed.html');
     const of = ['east-003', '--cluster', 'east', '--from', from ?? '', '--to', to ?? ''];
     const { stderr, code } = await plegwatch([

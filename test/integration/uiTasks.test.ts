@@ -4,18 +4,20 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
 import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
+import type { FleetAnswer } from '../../src/ui/api.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { CLI } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { writeHistory } from '../support/storedHistory.ts';
-import { until } from '../support/waitFor.ts';
+import { until, waitFor } from '../support/waitFor.ts';
 
 const MINUTE = 60_000;
 /** A Node cannot have such a name, and a row in the database can. */
@@ -314,6 +316,18 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
       return `${name.replaceAll(/^"|"$/g, '').replaceAll('""', '"')} ${what} ${reason}`;
     });
     expect(saved.sort()).toEqual(expected);
+    // The fleet says of each agent what its report says.
+    const states = Object.fromEntries(
+      expected.flatMap((each) => {
+        const [, node = '', reason = ''] = /^(.*) everything (\w+)$/.exec(each) ?? [];
+        return node === '' ? [] : [[node, reason === 'NoEvidence' ? 'NotReportedYet' : reason]];
+      }),
+    );
+    await waitFor('the fleet is read again', async () => {
+      const answer = (await (await fetch(`${origin}/api/fleet`)).json()) as FleetAnswer;
+      const agents = answer.nodes.filter(({ agent }) => agent !== 'Reporting');
+      return isDeepStrictEqual(Object.fromEntries(agents.map(({ node, agent }) => [node, agent])), states);
+    });
 
     await page.getByRole('button', { name: 'mode of the kubelet: NotObserved, Forbidden 2' }).click();
     await page.getByRole('heading', { name: 'Nodes 2', exact: true }).waitFor();
@@ -472,7 +486,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     await page.getByText('No kubelet was seen in fallback on this day.').waitFor();
     expect(await page.getByRole('combobox', { name: 'Day' }).inputValue()).toBe('2020-02-29');
     expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
-    await page.locator('g.day rect').first().click();
+    await page.locator('g.opens rect').first().click();
     await page.getByRole('heading', { name: /^Fallbacks that lasted on / }).waitFor();
     expect(await page.locator('img').count()).toBe(0);
     expect(await tab.barriers()).toEqual([]);
@@ -521,7 +535,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
       `INSERT INTO store.mode_change (at, not_before, day, node_id, context_id, seq, cluster_id, model, from_mode, to_mode, reason, proof)
        SELECT t.at, t.at, (t.at AT TIME ZONE 'UTC')::date, node_id, context_id, 800000000 + i, cluster_id, 'EventedCache',
               CASE WHEN i % 2 = 0 THEN 'Fallback' ELSE 'Evented' END, CASE WHEN i % 2 = 0 THEN 'Evented' ELSE 'Fallback' END, 'StreamBroke', '{"v": 1}'
-       FROM store.node, generate_series(1, 4100) AS i, LATERAL (SELECT now() - interval '20 hours' + i * interval '10 s' AS at) t
+       FROM store.node, generate_series(1, 4100) AS i, LATERAL (SELECT date_trunc('day', now(), 'UTC') - interval '14 hours' + i * interval '10 s' AS at) t
        WHERE name = 'east-001'`,
     );
     const tab = await open('#/fallbacks?days=90');

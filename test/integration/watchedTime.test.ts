@@ -2,87 +2,31 @@
  * The time that was watched: what the page draws of it, and the share that it names, against SQL and against what happened. Histories are committed as
  * agents write them. Times are minutes since the start of an hour, almost a day ago.
  */
-import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { EvidenceRecord, GapScope } from '../../src/protocol/record.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { fleetAnswers } from '../../src/ui/answers/fleet.ts';
 import { poolAnswers } from '../../src/ui/answers/pool.ts';
 import { createReader, type Reader } from '../../src/ui/answers/reader.ts';
 import { timelineAnswer } from '../../src/ui/answers/timeline.ts';
 import { watchedPeriods } from '../../src/ui/page/timeline/watched.ts';
-import { agentIncarnation, CLUSTER } from '../support/batches.ts';
-import { commitTo } from '../support/committed.ts';
+import {
+  anyRuns,
+  BEGAN,
+  HOUR_MS,
+  MINUTE_MS,
+  type Period,
+  type Run,
+  writeRuns,
+} from '../support/agentRuns.ts';
+import { CLUSTER } from '../support/batches.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { relistMinute, streamSession } from '../support/records.ts';
 import { runsOf } from '../support/runs.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_125);
-const HOUR_MS = 3_600_000;
-/** Less than a day: the dates of an epoch whose first batch is older are not believed. */
-const HOURS = 22;
-const BEGAN = Math.floor(Date.now() / HOUR_MS - HOURS) * HOUR_MS;
-const MINUTE_MS = 60_000;
-const MINUTE = 60_000_000;
-const SECOND = 1_000_000;
-const PER_BATCH = 200;
 /** When an agent without a declared end is said to have ended, and how long a minute's record is. */
 const BLUR_MS = 70_000;
-
-type Period = readonly [from: number, to: number];
-
-/** A run of an agent. */
-interface Run {
-  readonly from: number;
-  readonly to: number;
-  /** When its stream was watched: in order, apart, and not from the very start. */
-  readonly watched: readonly Period[];
-  /** stopped: it said so. killed: the next one says so. lost: nobody does. */
-  readonly end: 'stopped' | 'killed' | 'lost';
-}
-
-const gap = (scope: GapScope, from: number, to: number | null, cause: string): EvidenceRecord => ({
-  ...{ type: 'gap', t: Math.max(0, to ?? from), gapId: randomUUID(), scope, cause, from, to },
-});
-
-/** In microseconds since it began. */
-function recordsOf({ from, to, watched, end }: Run, before: Run | undefined): EvidenceRecord[] {
-  const length = (to - from) * MINUTE;
-  const pieces = watched.map(
-    (piece) => piece.map((at) => Math.round((at - from) * MINUTE)) as [number, number],
-  );
-  const records: EvidenceRecord[] = [];
-  if (before?.end === 'killed') records.push(gap('agent', (before.to - from) * MINUTE, SECOND / 10, 'died'));
-  let unwatchedFrom = 0;
-  for (const [n, [armed, closed]] of pieces.entries()) {
-    records.push(gap('stream', unwatchedFrom, armed, n === 0 ? 'unproven' : 'broken'));
-    const isOpen = closed === length && end !== 'stopped';
-    const ended = isOpen ? {} : { closed, code: 'UNAVAILABLE', message: 'EOF' };
-    records.push(
-      streamSession({
-        t: isOpen ? armed : closed,
-        sessionNo: n + 1,
-        opened: armed - 1,
-        armed,
-        events: 1,
-        ...ended,
-      }),
-    );
-    unwatchedFrom = closed;
-  }
-  if (unwatchedFrom < length) records.push(gap('stream', unwatchedFrom, null, 'broken'));
-  for (let at = 0; at < length; at += MINUTE) {
-    const covered = pieces.reduce(
-      (sum, [armed, closed]) => sum + Math.max(0, Math.min(closed, at + MINUTE) - Math.max(armed, at)),
-      0,
-    );
-    records.push(relistMinute({ t: at, relists: 12, hist: [12], covered, decided: at }));
-  }
-  if (end === 'stopped') records.push(gap('agent', length, null, 'stopped'));
-  return records.sort((a, b) => a.t - b.t);
-}
 
 let server: TestServer;
 let databaseUrl: string;
@@ -102,34 +46,7 @@ needs('postgres')('the time that was watched', () => {
     await server?.stop();
   });
 
-  /** Commits the runs of a node, of which nothing is known after the last. */
-  async function write(node: string, runs: readonly Run[]): Promise<void> {
-    const cluster = await store.ensureCluster(CLUSTER);
-    for (const [n, run] of runs.entries()) {
-      const started = BEGAN + run.from * MINUTE_MS;
-      const agent = agentIncarnation(node, n + 1, Date.now() - started);
-      const records = recordsOf(run, runs[n - 1]);
-      for (let at = 0; at < records.length; at += PER_BATCH) {
-        const some = records.slice(at, at + PER_BATCH);
-        const isLast = at + PER_BATCH >= records.length;
-        const sealed = isLast ? (run.to - run.from) * MINUTE : (some.at(-1)?.t ?? 0);
-        const batch = agent.batch(at + 1, some);
-        const wall0 = batch.wall0 - batch.mono0 + sealed;
-        await commitTo(store, cluster, [{ ...batch, mono0: sealed, wall0 }]);
-      }
-      // As if each batch had been stored when it was sealed.
-      const ended = new Date(BEGAN + run.to * MINUTE_MS);
-      await query(databaseUrl, 'UPDATE store.epoch SET last_seen = $1, last_new_at = $1 WHERE epoch = $2', [
-        ended,
-        agent.epoch,
-      ]);
-      await query(
-        databaseUrl,
-        'UPDATE store.node SET first_seen = least(first_seen, $2), last_seen = $1 WHERE name = $3',
-        [ended, new Date(started), node],
-      );
-    }
-  }
+  const write = (node: string, runs: readonly Run[]) => writeRuns({ store, databaseUrl }, node, runs);
 
   const fleet = async () => (await fleetAnswers(reader)(new URLSearchParams())).nodes;
 
@@ -307,35 +224,3 @@ needs('postgres')('the time that was watched', () => {
     );
   });
 });
-
-/** Runs after one another. Nothing has been heard of the last for at least ten minutes. */
-const anyRuns: fc.Arbitrary<Run[]> = fc
-  .array(
-    fc.record({
-      wait: fc.integer({ min: 5, max: 400 }),
-      pieces: fc.array(fc.tuple(fc.integer({ min: 2, max: 90 }), fc.integer({ min: 5, max: 500 })), {
-        maxLength: 3,
-      }),
-      rest: fc.constantFrom(0, 0, 7, 60),
-      end: fc.constantFrom('stopped' as const, 'killed' as const, 'lost' as const),
-    }),
-    { minLength: 1, maxLength: 4 },
-  )
-  .map((parts) => {
-    const runs: Run[] = [];
-    let at = 0;
-    for (const { wait, pieces, rest, end } of parts) {
-      const from = at + wait;
-      let to = from;
-      const watched = pieces.map(([before, length]): Period => {
-        const armed = to + before;
-        to = armed + length;
-        return [armed, to];
-      });
-      to += pieces.length === 0 ? rest + 5 : rest;
-      at = to;
-      if (to < HOURS * 60 - 10) runs.push({ from, to, watched, end });
-    }
-    return runs;
-  })
-  .filter((runs) => runs.length > 0);

@@ -14,19 +14,24 @@ export interface HistorySize {
   readonly busy?: number;
   /** How many seconds a minute's record covers; 60 in reality. */
   readonly step: number;
+  /** The last day is the present one, of which what is past is stored. Default: it ended at midnight. */
+  readonly untilNow?: boolean;
 }
 
 const STATEMENTS = readFileSync(new URL('storedHistory.sql', import.meta.url), 'utf8');
 
 export async function writeHistory(
   databaseUrl: string,
-  { nodes, days, lives, busy = nodes, step }: HistorySize,
+  { nodes, days, lives, busy = nodes, step, untilNow = false }: HistorySize,
 ): Promise<void> {
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();
   try {
-    await client.query('CREATE TEMP TABLE size (nodes int4, days int4, lives int4, busy int4, step int4)');
-    await client.query('INSERT INTO size VALUES ($1, $2, $3, $4, $5)', [nodes, days, lives, busy, step]);
+    await client.query(
+      'CREATE TEMP TABLE size (nodes int4, days int4, lives int4, busy int4, step int4, until_now bool)',
+    );
+    const size = [nodes, days, lives, busy, step, untilNow];
+    await client.query('INSERT INTO size VALUES ($1, $2, $3, $4, $5, $6)', size);
     await client.query(STATEMENTS);
     await client.query('ANALYZE');
   } finally {

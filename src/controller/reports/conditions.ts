@@ -54,15 +54,21 @@ export type PresentRow = Pick<
   readonly conditions: readonly EvidenceRow['conditions'][number][];
 };
 
-interface ConditionState {
+interface ConditionState<Reason extends string = string> {
   readonly status: ReportCondition['status'];
-  readonly reason: string;
+  readonly reason: Reason;
   readonly message: string;
 }
 
-const yes = (reason: string, message: string): ConditionState => ({ status: 'True', reason, message });
-const no = (reason: string, message: string): ConditionState => ({ status: 'False', reason, message });
-const unknown = (reason: string, message: string): ConditionState => ({ status: 'Unknown', reason, message });
+const yes = <R extends string>(reason: R, message: string): ConditionState<R> => ({
+  ...{ status: 'True', reason, message },
+});
+const no = <R extends string>(reason: R, message: string): ConditionState<R> => ({
+  ...{ status: 'False', reason, message },
+});
+const unknown = <R extends string>(reason: R, message: string): ConditionState<R> => ({
+  ...{ status: 'Unknown', reason, message },
+});
 
 const BEHIND = unknown('IngestBehind', 'Evidence may be waiting to be stored; the agent may be reporting.');
 const NEVER_SEEN = no(
@@ -116,7 +122,13 @@ export function isReporting(
   return last_seen !== null && Date.parse(now) - Date.parse(last_seen) <= silentAfterMs;
 }
 
-function agentReporting(row: PresentRow, options: SilenceOptions): ConditionState {
+/** What says whether an agent reports. */
+export type AgentRow = Pick<PresentRow, 'now' | 'last_seen' | 'ingest_caught_up_ms' | 'conditions'>;
+
+export function agentReporting(
+  row: AgentRow,
+  options: SilenceOptions,
+): ConditionState<(typeof AGENT_REASONS)[number]> {
   if (isReporting(row, options)) return yes('Reporting', 'The agent reports.');
   const isBehind =
     row.ingest_caught_up_ms < (row.last_seen === null ? 1 : maxAnswerMs(options.silentAfterMs));
@@ -129,7 +141,7 @@ function agentReporting(row: PresentRow, options: SilenceOptions): ConditionStat
 export const maxAnswerMs = (silentAfterMs = SILENT_AFTER_MS): number =>
   Math.min(MAX_ANSWER_MS, silentAfterMs);
 
-function isSilentAlready(row: PresentRow): boolean {
+function isSilentAlready(row: AgentRow): boolean {
   const before = conditionOf(row, 'AgentReporting');
   const { last_seen } = row;
   return (

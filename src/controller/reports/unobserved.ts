@@ -1,7 +1,13 @@
 /*
  * What is not observed of a node now, and why: by the conditions of its report, in their words. A node of which everything is observed has none.
  */
-import { type PresentRow, presentStates } from './conditions.ts';
+import {
+  type AGENT_REASONS,
+  type AgentRow,
+  agentReporting,
+  type PresentRow,
+  presentStates,
+} from './conditions.ts';
 import { cut, pascalWord } from './text.ts';
 
 export interface Unobserved {
@@ -21,9 +27,17 @@ export type ObservationRow = PresentRow & {
   readonly mode_since: string | null;
 };
 
+/** The reason of `AgentReporting`, and of an agent that has started only that it has not said yet what it observes. */
+export function agentStateOf(
+  row: AgentRow & { readonly hasState: boolean },
+): (typeof AGENT_REASONS)[number] | 'NotReportedYet' {
+  const { reason } = agentReporting(row, {});
+  return reason === 'Reporting' && !row.hasState ? 'NotReportedYet' : reason;
+}
+
 export function unobservedOf(row: ObservationRow): Unobserved[] {
   const { agent, stream, lists, mode } = presentStates(row, {});
-  const found = (what: Unobserved['what'], state: typeof agent, since: string | null): Unobserved => {
+  const found = (what: Unobserved['what'], state: typeof stream, since: string | null): Unobserved => {
     const cause = what === 'mode' ? (pascalWord(row.state?.kubelet_error ?? null) ?? null) : null;
     return { what, reason: state.reason, cause, message: cut(state.message, 256) ?? '', since };
   };

@@ -4,12 +4,11 @@
  */
 import { desc } from 'drizzle-orm';
 import { fallbacksOf, NO_FALLBACK } from '../../analysis/fallbacks/fallbacks.ts';
-import { millis } from '../../protocol/units.ts';
 import { bytewise } from '../../store/expressions.ts';
 import { fallbackIntervals } from '../../store/schema/views.ts';
 import type { FallbacksAnswer } from '../api.ts';
 import { type Period, parametersOf, periodIn } from '../parameters.ts';
-import { remembered } from '../remembered.ts';
+import { OF_A_MINUTE, remembered, toMinutes } from '../remembered.ts';
 import type { Reader } from './reader.ts';
 import { readFallbacks, readObservedDays } from './statements.ts';
 import { endOf, lastEnded } from './timelineRows.ts';
@@ -18,15 +17,12 @@ const DAY_MS = 86_400_000;
 const MAX_DAYS = 400;
 /** Of one day of one cluster each. */
 const MAX_DAY_ROWS = 20_000;
-const KEPT_FOR = millis(60_000);
-const MAX_KEPT = 16;
 
 export function fallbacksAnswers(reader: Reader): (query: URLSearchParams) => Promise<FallbacksAnswer> {
-  const answers = remembered<FallbacksAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
+  const answers = remembered<FallbacksAnswer>(OF_A_MINUTE);
   return async (query) => {
     const period = periodIn(parametersOf(query, ['from', 'to', 'last']), 30 * DAY_MS, MAX_DAYS, new Date());
-    const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
-    return answers.ask(minutes.join(), () => fallbacksAnswer(reader, period));
+    return answers.ask(toMinutes(period), () => fallbacksAnswer(reader, period));
   };
 }
 

@@ -5,31 +5,27 @@
  * a few seconds; of a very large fleet, for which Postgres takes longer, so rarely that it is busy for a twentieth of the time.
  */
 import { eq, sql } from 'drizzle-orm';
-import { type Micros, millis } from '../../protocol/units.ts';
 import { bytewise, databaseNow, oneOf, typed } from '../../store/expressions.ts';
 import { int4, timestamptz } from '../../store/schema/columns.ts';
 import { cluster, node, report } from '../../store/schema/tables.ts';
 import type { FleetAnswer } from '../api.ts';
 import { parametersOf } from '../parameters.ts';
-import { remembered } from '../remembered.ts';
+import { keptBy, remembered } from '../remembered.ts';
+import { withAgentState } from './agentState.ts';
 import type { Reader } from './reader.ts';
 import { readFleet } from './statements.ts';
 
 const MAX_NODES = 20_000;
-/** Half of the time between two questions of a page. */
-const [MIN_KEPT_MS, MAX_KEPT_MS] = [5_000, 60_000];
-const REST = 20;
+/** From half of the time between two questions of a page on. */
+const keptFor = keptBy(20, 5_000, 60_000);
 
 export function fleetAnswers(reader: Reader): (query: URLSearchParams) => Promise<FleetAnswer> {
-  const answers = remembered<FleetAnswer>({ keptFor: (_, took) => keptFor(took), max: 1 });
+  const answers = remembered<FleetAnswer>({ keptFor, max: 1 });
   return async (query) => {
     parametersOf(query, []);
     return answers.ask('', () => fleetAnswer(reader));
   };
 }
-
-const keptFor = (took: Micros): Micros =>
-  millis(Math.min(MAX_KEPT_MS, Math.max(MIN_KEPT_MS, (took / 1000) * REST)));
 
 function fleetAnswer({ clusters, read }: Reader): Promise<FleetAnswer> {
   return read(async (runner) => {
@@ -46,11 +42,12 @@ function fleetAnswer({ clusters, read }: Reader): Promise<FleetAnswer> {
         .orderBy(bytewise(cluster.name)),
     );
     const { rows: nodes } = await runner.run(readFleet, [clusters, MAX_NODES]);
+    const now = counted[0]?.now ?? new Date().toISOString();
     const total = counted.reduce((sum, each) => sum + each.nodes, 0);
     return {
-      now: counted[0]?.now ?? new Date().toISOString(),
+      now,
       clusters: counted.map(({ now: _, ...named }) => named),
-      nodes,
+      nodes: nodes.map((row) => withAgentState(now, row)),
       leftOut: total > nodes.length ? total - nodes.length : null,
       empty: nodes.length > 0 ? null : whyNone(counted.length, clusters),
     };

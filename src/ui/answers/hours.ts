@@ -7,10 +7,9 @@
 import { readChange } from '../../analysis/hours/change.ts';
 import { HOUR_MS, MAX_SHOWN_POOLS, readPoolHours, readVersionChanges } from '../../analysis/hours/hours.ts';
 import { NO_NODE } from '../../analysis/readiness/readiness.ts';
-import { type Micros, millis } from '../../protocol/units.ts';
 import type { ChangeAnswer, HoursAnswer } from '../api.ts';
 import { daysIn, parametersOf } from '../parameters.ts';
-import { remembered } from '../remembered.ts';
+import { keptBy, remembered } from '../remembered.ts';
 import type { Reader } from './reader.ts';
 
 const MAX_DAYS = 400;
@@ -20,11 +19,8 @@ const MAX_CHANGES = 500;
 const MAX_SLICES = 200;
 /** Lengths of slices that days begin or end with. */
 const SLICE_HOURS = [1, 2, 4, 6, 12, 24, 48];
-const [MIN_KEPT_MS, MAX_KEPT_MS, REST] = [60_000, 600_000, 60];
+const keptFor = keptBy(60, 60_000, 600_000);
 const MAX_KEPT = 8;
-
-const keptFor = (_: unknown, took: Micros): Micros =>
-  millis(Math.min(MAX_KEPT_MS, Math.max(MIN_KEPT_MS, (took / 1000) * REST)));
 
 export function hoursAnswers(reader: Reader): (query: URLSearchParams) => Promise<HoursAnswer> {
   const answers = remembered<HoursAnswer>({ keptFor, max: MAX_KEPT });

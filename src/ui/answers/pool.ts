@@ -6,7 +6,6 @@
  */
 import { and, eq } from 'drizzle-orm';
 import { invariant } from '../../platform/invariant.ts';
-import { millis } from '../../protocol/units.ts';
 import { oneOf } from '../../store/expressions.ts';
 import { notFound } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
@@ -14,8 +13,9 @@ import { nodeDetail } from '../../store/schema/views.ts';
 import type { RowOf } from '../../store/statement.ts';
 import type { Neighbour, NeighboursAnswer, PoolAnswer, PoolKey, PoolNode } from '../api.ts';
 import { nameIn, type Parameters, parametersOf, periodIn, requiredName, wordIn } from '../parameters.ts';
-import { remembered } from '../remembered.ts';
+import { OF_A_MINUTE, remembered, toMinutes } from '../remembered.ts';
 import { RequestError } from '../requestError.ts';
+import { withAgentState } from './agentState.ts';
 import { type PoolPeriod, poolPeriod } from './poolPeriod.ts';
 import { poolVerdict } from './poolVerdict.ts';
 import type { Reader } from './reader.ts';
@@ -28,22 +28,19 @@ const MAX_NODES = 1_000;
 const MAX_LINES = 100;
 /** Beside one node. */
 const MAX_NEIGHBOURS = 200;
-const KEPT_FOR = millis(60_000);
-const MAX_KEPT = 16;
 const PERIOD = ['from', 'to', 'last'];
 const NO_NODE = 'The fleet has no such node now: the pool is empty, or its nodes are gone.';
 
 type NodeRow = RowOf<typeof readPoolNodes>;
 
 export function poolAnswers(reader: Reader): (query: URLSearchParams) => Promise<PoolAnswer> {
-  const answers = remembered<PoolAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
+  const answers = remembered<PoolAnswer>(OF_A_MINUTE);
   return async (query) => {
     const names = ['by', 'cluster', 'pool', 'runtime', 'runtimeVersion', 'kubelet', ...PERIOD];
     const parameters = parametersOf(query, names);
     const key = keyIn(parameters);
     const now = new Date();
-    const { from, to } = periodIn(parameters, WEEK_MS, MAX_DAYS, now);
-    const minutes = [from, to].map((at) => Math.floor(at.getTime() / 60_000));
+    const minutes = toMinutes(periodIn(parameters, WEEK_MS, MAX_DAYS, now));
     return answers.ask(JSON.stringify([key, minutes]), () => poolAnswer(reader, key, parameters));
   };
 }
@@ -78,7 +75,7 @@ function poolAnswer({ clusters, read }: Reader, key: PoolKey, parameters: Parame
       ...timesOf(now, period),
       ...poolVerdict(rows, leftOut),
       watched: possible === 0 ? null : sum(rows, ({ coveredMs }) => coveredMs) / possible,
-      nodes: rows.map(shownOf),
+      nodes: rows.map((row) => shownOf(row, now)),
       leftOut: leftOut > 0 ? leftOut : null,
       ...{ sliceSeconds: period.sliceSeconds, slices: period.slices },
       medianMs: longestOf(null),
@@ -130,7 +127,7 @@ export async function neighboursAnswer(
       ...timesOf(now, period),
       pool,
       nodes: rows.map(
-        (row): Neighbour => ({ ...shownOf(row), p99Ms: slices.get(row.nodeId)?.get(0)?.p99Ms ?? null }),
+        (row): Neighbour => ({ ...shownOf(row, now), p99Ms: slices.get(row.nodeId)?.get(0)?.p99Ms ?? null }),
       ),
       leftOut: leftOut > 0 ? leftOut : null,
       empty: !rows.some((each) => each.node === node)
@@ -199,7 +196,13 @@ interface OfNode {
   readonly nodeId: number;
 }
 
-const shownOf = ({ nodeId, of, coveredMs, possibleMs, highPerMillion, ...shown }: NodeRow): PoolNode => shown;
+function shownOf(row: NodeRow, now: Date): PoolNode {
+  const { nodeId, of, coveredMs, possibleMs, highPerMillion, lastSeen, ...shown } = withAgentState(
+    now.toISOString(),
+    row,
+  );
+  return shown;
+}
 
 const sum = <T>(rows: readonly T[], figure: (row: T) => number): number =>
   rows.reduce((total, row) => total + figure(row), 0);

@@ -5,6 +5,7 @@ import * as types from '../../store/schema/columns.ts';
 import { cluster, nodeCondition, readyChange, reportCondition } from '../../store/schema/tables.ts';
 import { findingDetail, nodeDetail, nodes } from '../../store/schema/views.ts';
 import { nullable, rowOf, statement, word } from '../../store/statement.ts';
+import { AGENT_COLUMNS } from './agentState.ts';
 import readConditionsSql from './sql/readConditions.sql';
 import readFallbacksSql from './sql/readFallbacks.sql';
 import readFleetSql from './sql/readFleet.sql';
@@ -18,13 +19,10 @@ import readRelistsSql from './sql/readRelists.sql';
 
 const { bool, date, float8, int4, int4Array, int8, text, timestamptz } = types;
 
-const agent = word('Reporting', 'AgentSilent', 'NeverSeen', 'NotReportedYet');
-
 export const readFleet = statement(
   readFleetSql,
   rowOf({
-    ...{ cluster: nodes.cluster, node: nodes.node, pool: nodeDetail.pool },
-    agent,
+    ...{ cluster: nodes.cluster, node: nodes.node, pool: nodeDetail.pool, ...AGENT_COLUMNS },
     ...{ mode: nodes.mode, modeReason: nodes.mode_reason, modeSince: nodes.mode_since },
     ...{ streamState: nodes.stream_state, streamReason: nodes.stream_reason },
     ...{ missed24h: nullable(int4), completeness24h: nullable(float8) },
@@ -86,7 +84,8 @@ export const readPoolClock = statement(readPoolClockSql, rowOf({ now: timestampt
 export const readPoolNodes = statement(
   readPoolNodesSql,
   rowOf({
-    ...{ nodeId: nodeDetail.node_id, of: int4, cluster: nodeDetail.cluster, node: nodeDetail.node, agent },
+    ...{ nodeId: nodeDetail.node_id, of: int4, cluster: nodeDetail.cluster, node: nodeDetail.node },
+    ...{ lastSeen: nodeDetail.last_seen, ...AGENT_COLUMNS },
     ...{ mode: text, streamState: nodeDetail.stream_state, fallbacks: int8 },
     ...{ verdict: word('safe', 'unsafe', 'unknown'), reason: text },
     ...{ missed: nullable(float8), decided: float8, highPerMillion: nullable(float8) },

@@ -6,7 +6,8 @@ import { databaseNow, oneOf, typed } from '../../store/expressions.ts';
 import { notFound } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { int4Array, timestamptz } from '../../store/schema/columns.ts';
-import { cluster, node } from '../../store/schema/tables.ts';
+import { cluster, epoch, node } from '../../store/schema/tables.ts';
+import { nullable } from '../../store/statement.ts';
 import type { Container, Rows, TimelineAnswer } from '../api.ts';
 import { parametersOf, periodIn, requiredName } from '../parameters.ts';
 import { RequestError } from '../requestError.ts';
@@ -70,7 +71,11 @@ async function findNode(
     db
       .select({
         nodeId: node.node_id,
-        firstSeen: node.first_seen,
+        // An agent may have recorded long before its first batch could be stored.
+        firstSeen: typed(
+          nullable(timestamptz),
+          sql`CASE WHEN ${node.first_seen} IS NOT NULL THEN least(${node.first_seen}, (SELECT min(${epoch.started_at}) FROM ${epoch} WHERE ${epoch.node_id} = ${node.node_id})) END`,
+        ),
         lastSeen: node.last_seen,
         now: typed(timestamptz, databaseNow),
         histBoundsMs: typed(int4Array, sql`store.hist_bounds()`),

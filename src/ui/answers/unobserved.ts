@@ -13,6 +13,7 @@ import { nullable } from '../../store/statement.ts';
 import type { UnobservedAnswer, UnobservedNode, UnobservedReason } from '../api.ts';
 import { parametersOf } from '../parameters.ts';
 import { remembered } from '../remembered.ts';
+import { agentRow } from './agentState.ts';
 import type { Reader } from './reader.ts';
 
 const MAX_NODES = 20_000;
@@ -63,15 +64,12 @@ const readNodes = (runner: SqlRunner, clusters: readonly string[] | null) =>
         ...{ nodeId: nodeDetail.node_id, cluster: nodeDetail.cluster, node: nodeDetail.node },
         ...{ lastSeen: nodeDetail.last_seen, kubeletVersion: nodeDetail.kubelet_version },
         ...{ streamState: nodeDetail.stream_state, streamSince: nodeDetail.stream_since },
-        ...{ relistHealthy: nodeDetail.relist_healthy, relistReason: nodeDetail.relist_reason },
+        relistReason: nodeDetail.relist_reason,
         ...{ mode: nodeDetail.mode, modeReason: nodeDetail.mode_reason, modeSince: nodeDetail.mode_since },
         ...{ kubeletError: nodeDetail.kubelet_error },
         pool: nodeDetail.pool,
-        // As in readEvidence.sql.
-        caughtUpMs: typed(
-          float8,
-          sql`CASE WHEN ${ingest.said_at} > now() - interval '30 seconds' THEN extract(epoch FROM now() - ${ingest.caught_up_since}) * 1000 ELSE 0 END::float8`,
-        ),
+        relistHealthy: nodeDetail.relist_healthy,
+        caughtUpMs: typed(float8, sql`store.caught_up_ms(${ingest.said_at}, ${ingest.caught_up_since})`),
         agentStatus: typed(nullable(text), sql`${reportCondition.status}`),
         agentSince: typed(nullable(timestamptz), sql`${reportCondition.since}`),
         now: typed(timestamptz, databaseNow),
@@ -128,18 +126,14 @@ async function readHangs(runner: SqlRunner) {
 }
 
 function unobservedNode(row: NodeRow, hang: ObservationRow['list_hang']): UnobservedNode[] {
-  const { cluster, node: name, pool, lastSeen, relistHealthy, agentStatus, agentSince } = row;
+  const { cluster, node: name, pool, lastSeen, relistHealthy } = row;
   const found = unobservedOf({
-    ...{ now: row.now, last_seen: lastSeen, ingest_caught_up_ms: row.caughtUpMs, list_hang: hang },
+    ...{ ...agentRow(row.now, row), list_hang: hang },
     ...{
       kubelet_version: row.kubeletVersion ?? '',
       stream_since: row.streamSince,
       mode_since: row.modeSince,
     },
-    conditions:
-      agentStatus === null || agentSince === null
-        ? []
-        : [{ type: 'AgentReporting', status: agentStatus, since: agentSince }],
     state:
       relistHealthy === null
         ? null

@@ -1,20 +1,17 @@
 /*
- * GET /api/versions: how many events are missed by versions, which pools are ready for Evented PLEG, and how often kubelets fell back.
+ * GET /api/versions: how many events are missed by versions, and which pools are ready for Evented PLEG.
  *
- * Two of the three read a week of hours, which takes long for a very large fleet: they are read at once, and one that takes too long is left out, and says
- * so. The answer to the same period, to the minute, is remembered for a minute, and readiness for all periods: a page that stays open must not keep Postgres
+ * Both read a week of hours, which takes long for a very large fleet: they are read at once, and one that takes too long is left out, and says so. The answer to the same period, to the minute, is remembered for a minute, and readiness for all periods: a page that stays open must not keep Postgres
  * busy.
  */
-import { NO_FALLBACK } from '../../analysis/fallbacks/fallbacks.ts';
 import { MAX_POOLS, NO_NODE, readReadiness } from '../../analysis/readiness/readiness.ts';
-import { millis } from '../../protocol/units.ts';
 import type { Statement } from '../../store/statement.ts';
 import type { PoolReadiness, VersionsAnswer, WhyEmpty } from '../api.ts';
 import { type Period, parametersOf, periodIn } from '../parameters.ts';
-import { remembered } from '../remembered.ts';
+import { OF_A_MINUTE, remembered, toMinutes } from '../remembered.ts';
 import { RequestError } from '../requestError.ts';
 import { databaseRefusal, type Reader } from './reader.ts';
-import { readFallbacks, readMissRates } from './statements.ts';
+import { readMissRates } from './statements.ts';
 
 const DAY_MS = 86_400_000;
 const MAX_DAYS = 400;
@@ -28,18 +25,14 @@ interface Part<T> {
   readonly empty: WhyEmpty;
 }
 
-const KEPT_FOR = millis(60_000);
-const MAX_KEPT = 16;
-
 export function versionsAnswers(reader: Reader): (query: URLSearchParams) => Promise<VersionsAnswer> {
-  const answers = remembered<VersionsAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
-  const readiness = remembered<Part<PoolReadiness>>({ keptFor: () => KEPT_FOR, max: 1 });
+  const answers = remembered<VersionsAnswer>(OF_A_MINUTE);
+  const readiness = remembered<Part<PoolReadiness>>({ ...OF_A_MINUTE, max: 1 });
   const ready = () =>
     readiness.ask('', () => part(reader, readReadiness, [reader.clusters, MAX_POOLS], NO_NODE));
   return async (query) => {
     const period = periodIn(parametersOf(query, ['from', 'to', 'last']), 7 * DAY_MS, MAX_DAYS, new Date());
-    const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
-    return answers.ask(minutes.join(), () => versionsAnswer(reader, period, ready()));
+    return answers.ask(toMinutes(period), () => versionsAnswer(reader, period, ready()));
   };
 }
 
@@ -49,16 +42,15 @@ async function versionsAnswer(
   ready: Promise<Part<PoolReadiness>>,
 ): Promise<VersionsAnswer> {
   const period = [reader.clusters, from, to, MAX_ROWS];
-  const [missRates, readiness, fallbacks] = await Promise.all([
+  const [missRates, readiness] = await Promise.all([
     part(reader, readMissRates, period, NOTHING_DECIDED),
     ready,
-    part(reader, readFallbacks, period, NO_FALLBACK),
   ]);
   return {
     now: new Date().toISOString(),
     ...{ from: from.toISOString(), to: to.toISOString() },
-    ...{ missRates: missRates.rows, readiness: readiness.rows, fallbacks: fallbacks.rows },
-    empty: { missRates: missRates.empty, readiness: readiness.empty, fallbacks: fallbacks.empty },
+    ...{ missRates: missRates.rows, readiness: readiness.rows },
+    empty: { missRates: missRates.empty, readiness: readiness.empty },
   };
 }
 

@@ -90,6 +90,13 @@ export const STATES: Readonly<Record<Colouring, readonly CellState[]>> = {
     state('Starved', 'Starved', 'poor', 'slash', 'events no longer arrive although containers change'),
     state('Silent', 'Silent', 'poor', 'slash', 'subscribed, and no event arrives although containers change'),
     state('Interrupted', 'Interrupted', 'poor', 'slash', 'the stream broke and is being opened again'),
+    state(
+      'IngestBehind',
+      'Not stored yet',
+      'none',
+      'dot',
+      'evidence may be waiting to be stored; its agent may be reporting',
+    ),
     state('NeverSeen', 'No agent', 'none', 'frame', 'no agent ever reported from this node'),
     state('NotReportedYet', 'Agent starting', 'warn', 'dot', 'its agent has started and not reported yet'),
     state(

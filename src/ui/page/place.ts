@@ -112,6 +112,16 @@ export const DEFAULT_PERIOD = { last: 3600 } as const satisfies Period;
 export const POOL_PERIOD = { last: 604_800 } as const satisfies Period;
 const MAX_SECONDS = 400 * 86_400;
 
+/** The view of a group of nodes; without a cluster of those in all of them. */
+export const placeOfPool = (key: Pick<PoolKey, 'by'> & Partial<PoolKey>): PoolPlace => ({
+  view: 'pool',
+  key: {
+    ...{ cluster: null, pool: null, runtimeName: null, runtimeVersion: null, kubeletVersion: null },
+    ...key,
+  },
+  period: POOL_PERIOD,
+});
+
 /** A fragment that is none of ours leads to the fleet. */
 export function placeOf(fragment: string): Place {
   const [path = '', query = ''] = fragment.replace(/^#?\/?/, '').split('?', 2);

@@ -23,4 +23,5 @@ test('a text in lines is broken between words, and cut after the last line', () 
   expect(linesOf('one two three four five', 9, 3)).toEqual(['one two', 'three', 'four five']);
   expect(linesOf('one two three four five', 9, 2)).toEqual(['one two', 'three fo…']);
   expect(linesOf('x'.repeat(30), 9, 2)).toEqual(['xxxxxxxx…']);
+  expect(linesOf('one two', 6.4, 2)).toEqual(['one', 'two']);
 });

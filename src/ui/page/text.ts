@@ -12,6 +12,10 @@ export function msOf(time: string): number {
 /** 2026-11-22 03:12:00 */
 export const moment = (ms: number): string => new Date(ms).toISOString().slice(0, 19).replace('T', ' ');
 
+/** 2026-11-22 03:12 – 2026-11-23 03:12 UTC */
+export const periodInWords = ({ from, to }: { readonly from: string; readonly to: string }): string =>
+  `${[from, to].map((at) => moment(msOf(at)).slice(0, 16)).join(' – ')} UTC`;
+
 /** 03:12:00.250 */
 export const clock = (ms: number): string => new Date(ms).toISOString().slice(11, 23);
 
@@ -43,7 +47,8 @@ export const visible = (text: string): string =>
 export const shortId = (id: string): string => visible(id.length > 16 ? id.slice(0, 12) : id);
 
 /** A text in lines of so many characters, broken between words; what is left after the last one is cut. */
-export function linesOf(text: string, characters: number, most: number): string[] {
+export function linesOf(text: string, room: number, most: number): string[] {
+  const characters = Math.floor(room);
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const last = lines.at(-1);

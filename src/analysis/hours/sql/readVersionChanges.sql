@@ -14,9 +14,8 @@ FROM (
 ) c
 JOIN store.node n ON n.node_id = c.node_id
 JOIN store.cluster k ON k.cluster_id = n.cluster_id
-LEFT JOIN LATERAL (SELECT i.labels FROM store.node_info i WHERE i.node_id = n.node_id ORDER BY i.at DESC LIMIT 1) i ON true
 LEFT JOIN LATERAL (
-  SELECT value AS pool FROM jsonb_each_text(i.labels) WHERE key ~ '(pool|nodegroup)$' ORDER BY key LIMIT 1
+  SELECT store.pool_of(i.labels) AS pool FROM store.node_info i WHERE i.node_id = n.node_id ORDER BY i.at DESC LIMIT 1
 ) l ON true
 WHERE c.before <> c.after AND c.at >= $2 AND c.at < $3 AND ($1::text[] IS NULL OR k.name = ANY ($1))
 GROUP BY 1, 2, 3, 4, 5, 6

@@ -25,8 +25,7 @@ SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
          WHERE g.node_id = n.node_id AND g.scope = 'seq' AND g.filled_at IS NULL AND coalesce(g.to_at, w.now) > greatest(w.day_ago, own.since)
        ) AS records_lost,
        coalesce(c.conditions, '[]') AS conditions,
-       CASE WHEN i.said_at > w.now - interval '30 seconds' THEN extract(epoch FROM w.now - i.caught_up_since) * 1000 ELSE 0 END::float8
-         AS ingest_caught_up_ms
+       store.caught_up_ms(i.said_at, i.caught_up_since) AS ingest_caught_up_ms
 FROM w
 CROSS JOIN unnest($1::int4[]) AS asked (node_id)
 JOIN store.node n ON n.node_id = asked.node_id

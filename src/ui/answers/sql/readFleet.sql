@@ -38,7 +38,8 @@ WITH w AS (
   WHERE m.minute > now() - interval '6 minutes' AND m.day >= ((now() - interval '6 minutes') AT TIME ZONE 'UTC')::date
   GROUP BY m.node_id
 ), figure AS MATERIALIZED (
-  SELECT n.node_id, m.missed, d.us AS covered_us, t.ended_at, own.since AS own_since, c.reason AS incomplete
+  SELECT n.node_id, m.missed, d.us AS covered_us, t.ended_at, own.since AS own_since, c.reason AS incomplete,
+         store.caught_up_ms(g.said_at, g.caught_up_since) AS caught_up_ms, a.status AS agent_status, a.since AS agent_since
   FROM store.node n
   JOIN store.cluster k ON k.cluster_id = n.cluster_id
   LEFT JOIN own ON own.node_id = n.node_id
@@ -46,10 +47,13 @@ WITH w AS (
   LEFT JOIN covered d ON d.node_id = n.node_id
   LEFT JOIN latest t ON t.node_id = n.node_id
   LEFT JOIN store.report_condition c ON c.node_id = n.node_id AND c.type = 'EvidenceComplete' AND c.status <> 'True'
+  LEFT JOIN store.report_condition a ON a.node_id = n.node_id AND a.type = 'AgentReporting'
+  LEFT JOIN store.ingest g ON g.cluster_id = n.cluster_id
   WHERE ($1::text[] IS NULL OR k.name = ANY ($1))
     AND NOT EXISTS (SELECT FROM store.report r WHERE r.node_id = n.node_id AND r.node_deleted_at IS NOT NULL)
 )
-SELECT p.cluster, p.node, p.pool, a.agent, p.mode, p.mode_reason AS "modeReason",
+SELECT p.cluster, p.node, p.pool, f.caught_up_ms AS "caughtUpMs", f.agent_status AS "agentStatus", f.agent_since AS "agentSince", p.relist_healthy AS "relistHealthy",
+       p.mode, p.mode_reason AS "modeReason",
        p.mode_since AS "modeSince", p.stream_state AS "streamState", p.stream_reason AS "streamReason",
        CASE WHEN s.share > 0 OR f.missed > 0 THEN coalesce(f.missed, 0) END AS "missed24h",
        s.share AS "completeness24h", f.incomplete AS "incompleteReason",
@@ -58,20 +62,17 @@ SELECT p.cluster, p.node, p.pool, a.agent, p.mode, p.mode_reason AS "modeReason"
 FROM w
 CROSS JOIN figure f
 JOIN store.node_detail p ON p.node_id = f.node_id
-CROSS JOIN LATERAL (
-  SELECT CASE WHEN p.last_seen IS NULL THEN 'NeverSeen' WHEN p.last_seen < w.now - store.silent_after() THEN 'AgentSilent'
-              WHEN p.relist_healthy IS NULL THEN 'NotReportedYet' ELSE 'Reporting' END AS agent
-) a
+CROSS JOIN LATERAL (SELECT coalesce(p.last_seen < w.now - store.silent_after(), false) AS is_silent) a
 CROSS JOIN LATERAL (
   SELECT CASE WHEN f.own_since IS NOT NULL THEN greatest(w.since, f.own_since)
               WHEN p.first_seen < w.since THEN w.since
               ELSE greatest(w.since, least(p.first_seen, (SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = f.node_id)))
          END AS from_at,
-         CASE WHEN a.agent = 'AgentSilent' THEN w.now ELSE least(coalesce(f.ended_at, w.now), w.now) END AS to_at
+         CASE WHEN a.is_silent THEN w.now ELSE least(coalesce(f.ended_at, w.now), w.now) END AS to_at
 ) o
 CROSS JOIN LATERAL (
   -- Nothing is known yet of an agent that has not reported its first minute.
-  SELECT CASE WHEN p.first_seen IS NOT NULL AND (f.covered_us IS NOT NULL OR a.agent = 'AgentSilent') AND o.to_at > o.from_at THEN
+  SELECT CASE WHEN p.first_seen IS NOT NULL AND (f.covered_us IS NOT NULL OR a.is_silent) AND o.to_at > o.from_at THEN
            least(1, coalesce(f.covered_us, 0) / (extract(epoch FROM o.to_at - o.from_at)::float8 * 1e6))
          END AS share
 ) s

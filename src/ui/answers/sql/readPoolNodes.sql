@@ -14,7 +14,7 @@ WITH member AS MATERIALIZED (
   FROM (
     SELECT m.*, coalesce(max(m.place) FILTER (WHERE m.node = $11::text) OVER (), 0) AS own
     FROM (
-      SELECT p.node_id, p.cluster, p.node, p.first_seen, p.last_seen, p.relist_healthy, p.stream_state, count(*) OVER ()::int4 AS "of",
+      SELECT p.node_id, p.cluster, p.node, p.first_seen, p.last_seen, p.stream_state, p.relist_healthy, count(*) OVER ()::int4 AS "of",
              row_number() OVER (ORDER BY p.cluster COLLATE "C", p.node COLLATE "C") AS place
       FROM store.node_detail p
       WHERE ($1::text[] IS NULL OR p.cluster = ANY ($1))
@@ -54,9 +54,11 @@ WITH member AS MATERIALIZED (
     AND r.node_id = ANY (ARRAY(SELECT m.node_id FROM member m))
   GROUP BY r.node_id
 )
-SELECT m.node_id AS "nodeId", m."of", m.cluster, m.node, a.agent, coalesce(b.mode, 'Unknown') AS mode, m.stream_state AS "streamState",
+SELECT m.node_id AS "nodeId", m."of", m.cluster, m.node, m.last_seen AS "lastSeen", store.caught_up_ms(g.said_at, g.caught_up_since) AS "caughtUpMs",
+       q.status AS "agentStatus", q.since AS "agentSince", m.relist_healthy AS "relistHealthy",
+       coalesce(b.mode, 'Unknown') AS mode, m.stream_state AS "streamState",
        b.fallbacks, v.verdict,
-       store.readiness_reason(v.verdict, b.fallbacks, k.keeps_wrong, m.stream_state, i.low, i.high, s.share, s.share IS NOT NULL, d.decided) AS reason,
+       store.readiness_reason(v.verdict, b.fallbacks, k.keeps_wrong, u.stream_state, i.low, i.high, s.share, s.share IS NOT NULL, d.decided) AS reason,
        CASE WHEN s.share > 0 OR f.missed > 0 THEN d.missed END AS missed, d.decided, i.high AS "highPerMillion",
        s.share AS watched, s.covered_ms AS "coveredMs", s.possible_ms AS "possibleMs", c.max_ms AS "maxMs",
        nullif(x.runtime_name, '') AS "runtimeName", nullif(x.runtime_version, '') AS "runtimeVersion",
@@ -67,22 +69,30 @@ LEFT JOIN counted c ON c.node_id = m.node_id
 LEFT JOIN missed f ON f.node_id = m.node_id
 LEFT JOIN latest t ON t.node_id = m.node_id
 LEFT JOIN store.context x ON x.context_id = c.context_id
+LEFT JOIN store.report_condition q ON q.node_id = m.node_id AND q.type = 'AgentReporting'
+LEFT JOIN store.node n ON n.node_id = m.node_id
+LEFT JOIN store.ingest g ON g.cluster_id = n.cluster_id
 LEFT JOIN LATERAL (
   SELECT os_image, kernel_version FROM store.node_info o WHERE o.node_id = m.node_id AND o.at < $9 ORDER BY o.at DESC LIMIT 1
 ) o ON true
+CROSS JOIN LATERAL (SELECT least($9, now()) AS at) w
 CROSS JOIN LATERAL (
-  SELECT CASE WHEN m.last_seen IS NULL THEN 'NeverSeen' WHEN m.last_seen < now() - store.silent_after() THEN 'AgentSilent'
-              WHEN m.relist_healthy IS NULL THEN 'NotReportedYet' ELSE 'Reporting' END AS agent
-) a
+  -- Of a period in the past, why there was no stream at its end: what the agent recorded then.
+  SELECT CASE WHEN $9 >= now() THEN m.stream_state ELSE (
+    SELECT initcap(g.cause) FROM store.gap g JOIN store.epoch e ON e.node_id = g.node_id AND e.epoch = g.epoch
+    WHERE g.node_id = m.node_id AND g.scope = 'stream' AND g.cause IN ('unsupported', 'disabled', 'unsafe', 'off')
+      AND g.from_at < w.at AND coalesce(g.to_at, e.last_seen) >= w.at
+    ORDER BY g.from_at DESC LIMIT 1) END AS stream_state
+) u
 CROSS JOIN LATERAL (
   SELECT count(*) FILTER (WHERE p.mode IN ('Fallback', 'HintDisabled') AND p.to_at > $8) AS fallbacks,
          max(p.mode) FILTER (WHERE p.from_at <= w.at AND p.to_at > w.at) AS mode
-  FROM (SELECT least($9, now()) AS at) w JOIN store.mode_period p ON p.node_id = m.node_id AND p.from_at < $9
+  FROM store.mode_period p WHERE p.node_id = m.node_id AND p.from_at < $9
 ) b
 CROSS JOIN LATERAL (
   SELECT greatest($8, CASE WHEN m.first_seen IS NULL THEN (SELECT min(o.at) FROM store.node_info o WHERE o.node_id = m.node_id)
                       ELSE least(m.first_seen, (SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = m.node_id)) END) AS from_at,
-         CASE WHEN a.agent = 'Reporting' THEN least($9, t.ended_at, now()) ELSE least($9, now()) END AS to_at
+         CASE WHEN m.last_seen >= now() - store.silent_after() THEN least(t.ended_at, w.at) ELSE w.at END AS to_at
 ) p
 CROSS JOIN LATERAL (
   SELECT least(y.covered_ms, y.possible_ms) AS covered_ms, y.possible_ms,
@@ -92,5 +102,5 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (SELECT coalesce(store.fallback_consequence('Fallback', '', nullif(x.kubelet_version, '')) = 'wrong_until_restart', false) AS keeps_wrong) k
 CROSS JOIN LATERAL (SELECT coalesce(f.missed, 0)::float8 AS missed, coalesce(c.matched, 0) + coalesce(f.missed, 0) AS decided) d
 CROSS JOIN LATERAL (SELECT 1e6 * store.wilson_low(d.missed, d.decided) AS low, 1e6 * store.wilson_high(d.missed, d.decided) AS high) i
-CROSS JOIN LATERAL (SELECT store.readiness_verdict(b.fallbacks, k.keeps_wrong, m.stream_state, i.low, i.high, s.share) AS verdict) v
+CROSS JOIN LATERAL (SELECT store.readiness_verdict(b.fallbacks, k.keeps_wrong, u.stream_state, i.low, i.high, s.share) AS verdict) v
 ORDER BY m.cluster COLLATE "C", m.node COLLATE "C";

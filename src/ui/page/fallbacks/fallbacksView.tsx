@@ -3,18 +3,18 @@
  */
 import { untilInWords, whyOfMode } from '../../../analysis/words.ts';
 import type { Fallback, FallbacksAnswer } from '../../api.ts';
-import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
 import { type Column, DataTable } from '../parts/dataTable.tsx';
+import { DaysHeading } from '../parts/daysHeading.tsx';
 import { Name } from '../parts/name.tsx';
-import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
+import { AnswerState, EmptyNotice } from '../parts/notices.tsx';
 import { type Polled, usePolled } from '../parts/polling.ts';
 import { type FallbacksPlace, fragmentOf, periodParameters, type ViewProps } from '../place.ts';
 import { count, counted, moment, msOf, visible } from '../text.ts';
-import { columnsOf } from '../versions/fallbackColumns.ts';
-import { FallbackPlot } from '../versions/fallbackPlot.tsx';
 import { fallbacksCsv } from '../versions/figuresAsCsv.ts';
 import { PlotFrame } from '../versions/plotFrame.tsx';
+import { columnsOf } from './fallbackColumns.ts';
+import { FallbackPlot } from './fallbackPlot.tsx';
 
 const PERIODS = ['7', '30', '90', '400'] as const;
 const NAMES = { '7': '7 days', '30': '30 days', '90': '90 days', '400': '400 days' };
@@ -27,24 +27,16 @@ export function FallbacksView({ place, go }: ViewProps<FallbacksPlace>) {
   const shown = place.day === null ? polled : ofDay;
   return (
     <>
-      <Heading title="Fallbacks">
-        {answer !== undefined && (
-          <p class="soft">
-            {[answer.from, answer.to].map((at) => moment(msOf(at)).slice(0, 16)).join(' – ')} UTC
-          </p>
-        )}
-      </Heading>
-      <section class="controls" aria-label="Period">
-        <Choice
-          name="days"
-          legend="Of the last"
-          options={PERIODS}
-          labels={NAMES}
-          value={PERIODS.find((days) => days === `${place.days}`) ?? '30'}
-          onChoose={(days) => go({ ...place, days: Number(days), day: null })}
-        />
+      <DaysHeading
+        title="Fallbacks"
+        answer={answer}
+        days={PERIODS}
+        names={NAMES}
+        shown={place.days}
+        onDays={(days) => go({ ...place, days, day: null })}
+      >
         {answer !== undefined && <DayChoice answer={answer} place={place} go={go} />}
-      </section>
+      </DaysHeading>
       <AnswerState polled={polled} what="the fallbacks" />
       {answer !== undefined && (
         <PlotFrame

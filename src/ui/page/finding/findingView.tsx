@@ -114,7 +114,7 @@ function Facts({ finding }: { readonly finding: FindingAnswer }) {
       {runtimeRules !== '' && (
         <div class="facts-wide">
           <dt>Rules for the runtime</dt>
-          <dd>{visible(runtimeRules)}</dd>
+          <dd>{visible(runtimeRules.replaceAll('`', ''))}</dd>
         </div>
       )}
     </dl>

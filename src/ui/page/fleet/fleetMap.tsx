@@ -103,6 +103,7 @@ const AGENTS: Readonly<Record<AgentState, string>> = {
   Reporting: 'its agent reports',
   AgentSilent: 'its agent is silent',
   NeverSeen: 'it never had an agent',
+  IngestBehind: 'evidence of it may be waiting to be stored',
   NotReportedYet: 'its agent has not reported yet',
 };
 

@@ -1,15 +1,15 @@
 /*
  * The same nodes as a table, the worst first: for keyboards, screen readers, and whoever wants the figures.
  */
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { whyOfMode } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
 import { isLossy, STATES, stateOf } from '../colours.ts';
+import { type Column, DataTable } from '../parts/dataTable.tsx';
 import { Name } from '../parts/name.tsx';
 import { type Colouring, fragmentOf } from '../place.ts';
-import { ago, count, counted, moment, msOf, share, visible } from '../text.ts';
+import { ago, count, moment, msOf, share, visible } from '../text.ts';
 import { Swatch } from './legend.tsx';
-import { keyOf } from './nodeGroups.ts';
 import { placeOfNode } from './nodeLink.ts';
 
 interface Props {
@@ -18,94 +18,67 @@ interface Props {
   readonly now: string;
 }
 
-const PAGE = 50;
-
 export function FleetTable({ nodes, colouring, now }: Props) {
-  const [shown, setShown] = useState(PAGE);
   const sorted = useMemo(() => worstFirst(nodes, colouring), [nodes, colouring]);
-  const rest = sorted.length - shown;
-  return (
-    <section class="table" aria-label="Table of the nodes">
-      <h2>
-        Nodes, the worst first <span class="number">{count(sorted.length)}</span>
-      </h2>
-      <section class="scroll" aria-label="Nodes" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Node</th>
-              <th scope="col">Mode</th>
-              <th scope="col">Stream</th>
-              <th scope="col" class="number">
-                Missed 24 h
-              </th>
-              <th scope="col" class="number">
-                Watched 24 h
-              </th>
-              <th scope="col">Runtime</th>
-              <th scope="col">Kubelet</th>
-              <th scope="col">Pool</th>
-              <th scope="col">Cluster</th>
-              <th scope="col">Last seen</th>
-            </tr>
-          </thead>
-          <tbody>
-            {sorted.slice(0, shown).map((node) => (
-              <Row key={keyOf(node)} node={node} colouring={colouring} now={now} />
-            ))}
-          </tbody>
-        </table>
-      </section>
-      {rest > 0 && (
-        <button type="button" onClick={() => setShown(shown + 200)}>
-          Show {counted(Math.min(200, rest), 'more node')} of {count(rest)}
-        </button>
-      )}
-    </section>
-  );
+  const columns = useMemo(() => columnsOf(colouring, now), [colouring, now]);
+  return <DataTable title="Nodes, the worst first" file="fleet" columns={columns} rows={sorted} />;
 }
 
-function Row({ node, colouring, now }: Omit<Props, 'nodes'> & { readonly node: FleetNode }) {
-  const {
-    agent,
-    mode,
-    modeReason: reason,
-    kubeletVersion,
-    streamState,
-    missed24h,
-    completeness24h,
-    lastSeen,
-  } = node;
-  const isSilent = agent !== 'Reporting';
-  const runtime = [node.runtimeName, node.runtimeVersion].filter(Boolean).join(' ');
-  return (
-    <tr>
-      <th scope="row">
-        <a href={fragmentOf(placeOfNode(node, now, colouring))}>
-          <Swatch state={stateOf(node, colouring)} />
-          <Name text={node.node} />
-        </a>
-      </th>
-      <td title={visible(whyOfMode({ mode, reason, kubeletVersion }))}>{isSilent ? agent : visible(mode)}</td>
-      <td title={visible(node.streamReason ?? '')}>{visible(streamState)}</td>
-      <td class="number">{missed24h === null ? <span class="soft">not observed</span> : count(missed24h)}</td>
-      <td class="number" title={visible(node.incompleteReason ?? '')}>
-        {completeness24h === null ? <span class="soft">none</span> : share(completeness24h)}
-      </td>
-      <td>{runtime === '' ? <span class="soft">unknown</span> : <Name text={runtime} />}</td>
-      <td>{kubeletVersion === null ? <span class="soft">unknown</span> : <Name text={kubeletVersion} />}</td>
-      <td>
-        <Name text={node.pool ?? ''} />
-      </td>
-      <td>
-        <Name text={node.cluster} />
-      </td>
-      <td title={lastSeen === null ? '' : `${moment(msOf(lastSeen))} UTC`}>
-        {lastSeen === null ? <span class="soft">never</span> : ago(msOf(now) - msOf(lastSeen))}
-      </td>
-    </tr>
-  );
-}
+const soft = (text: string) => <span class="soft">{text}</span>;
+const nameOr = (text: string | null, none: string) => (text ? <Name text={text} /> : soft(none));
+const modeOf = ({ agent, mode }: FleetNode): string => (agent === 'Reporting' ? mode : agent);
+const runtimeOf = ({ runtimeName, runtimeVersion }: FleetNode): string | null =>
+  [runtimeName, runtimeVersion].filter(Boolean).join(' ') || null;
+
+const columnsOf = (colouring: Colouring, now: string): Column<FleetNode>[] => [
+  {
+    ...{ name: 'Node', field: 'node', value: ({ node }) => node },
+    cell: (node) => (
+      <a href={fragmentOf(placeOfNode(node, now, colouring))}>
+        <Swatch state={stateOf(node, colouring)} />
+        <Name text={node.node} />
+      </a>
+    ),
+  },
+  {
+    ...{ name: 'Mode', field: 'mode', value: modeOf, cell: (node) => visible(modeOf(node)) },
+    about: ({ mode, modeReason: reason, kubeletVersion }) =>
+      visible(whyOfMode({ mode, reason, kubeletVersion })),
+  },
+  {
+    ...{ name: 'Stream', field: 'stream_state', value: ({ streamState }) => streamState },
+    cell: ({ streamState }) => visible(streamState),
+    about: ({ streamReason }) => visible(streamReason ?? ''),
+  },
+  {
+    ...{ name: 'Missed 24 h', field: 'missed_24h', value: ({ missed24h }) => missed24h, isNumber: true },
+    cell: ({ missed24h }) => (missed24h === null ? soft('not observed') : count(missed24h)),
+  },
+  {
+    ...{ name: 'Watched 24 h', field: 'watched_24h', value: ({ completeness24h }) => completeness24h },
+    cell: ({ completeness24h }) => (completeness24h === null ? soft('none') : share(completeness24h)),
+    about: ({ incompleteReason }) => visible(incompleteReason ?? ''),
+    isNumber: true,
+  },
+  {
+    ...{ name: 'Runtime', field: 'runtime', value: runtimeOf },
+    cell: (node) => nameOr(runtimeOf(node), 'unknown'),
+  },
+  {
+    ...{ name: 'Kubelet', field: 'kubelet_version', value: ({ kubeletVersion }) => kubeletVersion },
+    cell: ({ kubeletVersion }) => nameOr(kubeletVersion, 'unknown'),
+  },
+  { name: 'Pool', field: 'pool', value: ({ pool }) => pool, cell: ({ pool }) => nameOr(pool, '') },
+  {
+    ...{ name: 'Cluster', field: 'cluster', value: ({ cluster }) => cluster },
+    cell: ({ cluster }) => <Name text={cluster} />,
+  },
+  {
+    ...{ name: 'Last seen', field: 'last_seen', value: ({ lastSeen }) => lastSeen },
+    cell: ({ lastSeen }) => (lastSeen === null ? soft('never') : ago(msOf(now) - msOf(lastSeen))),
+    about: ({ lastSeen }) => (lastSeen === null ? '' : `${moment(msOf(lastSeen))} UTC`),
+  },
+];
 
 function worstFirst(nodes: readonly FleetNode[], colouring: Colouring): FleetNode[] {
   const ranks = new Map(STATES[colouring].map(({ key }, rank) => [key, rank]));

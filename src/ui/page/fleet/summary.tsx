@@ -54,7 +54,8 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
     leavesPodsWrong({ mode, reason, kubeletVersion }),
   );
   const unwatched = nodes.filter((node) => !isWatched(node));
-  const silent = nodes.length - reporting.length;
+  const behind = nodes.filter(({ agent }) => agent === 'IngestBehind').length;
+  const silent = nodes.length - reporting.length - behind;
   const clusters = new Set(nodes.map(({ cluster }) => cluster)).size;
   return [
     {
@@ -84,7 +85,7 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
     {
       name: 'Not watched now',
       value: unwatched.length,
-      detail: whyUnwatched(unwatched.length, silent),
+      detail: whyUnwatched(unwatched.length, silent, behind),
       isBad: true,
       to: leadingTo(unwatched, 'stream'),
     },
@@ -96,7 +97,8 @@ function leadingTo(nodes: readonly FleetNode[], colour: Colouring): Partial<Flee
   return { colour, state: keysOf(nodes, colour).join() || null };
 }
 
-function whyUnwatched(unwatched: number, silent: number): string {
+function whyUnwatched(unwatched: number, silent: number, behind: number): string {
   if (unwatched === 0) return 'every event stream is watched';
+  if (behind > 0) return `evidence of ${count(behind)} may be waiting to be stored`;
   return silent === 0 ? 'their event streams are not' : `${count(silent)} of them without a reporting agent`;
 }

@@ -6,6 +6,7 @@ import type { HoursAnswer } from '../../api.ts';
 import type { Tone } from '../colours.ts';
 import { Drawing } from '../drawing/drawing.tsx';
 import { TimeScale } from '../drawing/timeScale.ts';
+import { type Go, placeOfPool } from '../place.ts';
 import { counted, cutTo, msOf } from '../text.ts';
 import {
   MOSTLY,
@@ -24,6 +25,7 @@ interface Props {
   readonly answer: HoursAnswer;
   readonly pools: readonly PoolStrips[];
   readonly width: number;
+  readonly go: Go;
 }
 
 const TONES: Readonly<Record<Strip, Tone>> = {
@@ -33,7 +35,7 @@ const [AXIS, NAME, STRIP, APART] = [24, 18, 12, 16];
 const POOL = NAME + STRIPS.length * STRIP + APART;
 const CHARACTER = 6.4;
 
-export function HoursPlot({ answer, pools, width }: Props) {
+export function HoursPlot({ answer, pools, width, go }: Props) {
   const [at, setAt] = useState<{ readonly pool: number; readonly slice: number }>();
   const isWide = width >= 640;
   const left = isWide ? 130 : 0;
@@ -48,7 +50,9 @@ export function HoursPlot({ answer, pools, width }: Props) {
       pool: Math.min(pools.length - 1, Math.max(0, pool)),
       slice: Math.min(slices - 1, Math.max(0, slice)),
     });
+  const open = ({ pool: { cluster, pool } }: PoolStrips) => go(placeOfPool({ by: 'pool', cluster, pool }));
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && chosen !== undefined) return open(chosen);
     const step = STEPS[event.key];
     if (step === undefined) return;
     event.preventDefault();
@@ -62,10 +66,15 @@ export function HoursPlot({ answer, pools, width }: Props) {
           ? 'Point at the drawing, or go through it with the arrow keys.'
           : sliceInWords(answer, chosen, at.slice)}
       </p>
+      {!isWide && (
+        <p class="soft hint">
+          The strips of a pool, from above: {STRIPS.map((strip) => STRIP_NAMES[strip]).join(', ')}.
+        </p>
+      )}
       <div
         class="hours"
         role="application"
-        aria-label="The fleet by hour: left and right go through time, up and down through pools."
+        aria-label="The fleet by hour: left and right go through time, up and down through pools, Enter opens the pool."
         tabIndex={0}
         onKeyDown={onKeyDown}
         onPointerMove={(event) => {
@@ -99,6 +108,7 @@ export function HoursPlot({ answer, pools, width }: Props) {
               left={left}
               x={x}
               width={width}
+              onOpen={() => open(each)}
             />
           ))}
           {at !== undefined && chosen !== undefined && (
@@ -131,11 +141,12 @@ interface StripsProps {
   readonly top: number;
   readonly left: number;
   readonly width: number;
+  readonly onOpen: () => void;
   /** The left edge of a slice. */
   readonly x: (slice: number) => number;
 }
 
-function Strips({ strips: { pool, lines, first }, top, left, width, x }: StripsProps) {
+function Strips({ strips: { pool, lines, first }, top, left, width, x, onOpen }: StripsProps) {
   const y = (strip: number) => top + NAME + strip * STRIP;
   const slices = pool.missed.length;
   /** Nothing else is known of these. */
@@ -147,10 +158,12 @@ function Strips({ strips: { pool, lines, first }, top, left, width, x }: StripsP
   let free = nameWidth + 12;
   return (
     <g class="pool-hours">
-      <text class="plot-name" x="0" y={top + 13}>
-        {cutTo(name, width / 8.4)}
-        <title>{name}</title>
-      </text>
+      <g class="opens" onPointerUp={onOpen}>
+        <text class="plot-name" x="0" y={top + 13}>
+          {cutTo(name, width / 8.4)}
+          <title>{name}</title>
+        </text>
+      </g>
       <rect
         class="plot"
         x={x(first)}
@@ -186,7 +199,7 @@ function Strips({ strips: { pool, lines, first }, top, left, width, x }: StripsP
         return (
           <g key={slice}>
             <title>{title}</title>
-            <path class="version-line" d={`M${at + 0.5} ${top + 6}V${y(STRIPS.length)}`} />
+            <path class="version-line" d={`M${at + 0.5} ${isFree ? top + 6 : y(0)}V${y(STRIPS.length)}`} />
             {isFree && (
               <text class="tick-small" x={at + 4} y={top + 13}>
                 {label}

@@ -2,14 +2,14 @@
  * The fleet by hour: what went wrong in each pool over days and weeks, and when versions changed.
  */
 import { useMemo, useState } from 'preact/hooks';
-import { csvLine } from '../../../platform/csv.ts';
 import type { HoursAnswer } from '../../api.ts';
-import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
-import { AnswerState, Heading } from '../parts/notices.tsx';
+import { DaysHeading } from '../parts/daysHeading.tsx';
+import { AnswerState } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import type { HoursPlace, ViewProps } from '../place.ts';
-import { count, counted, moment, msOf } from '../text.ts';
+import type { Go, HoursPlace, ViewProps } from '../place.ts';
+import { count, counted, msOf } from '../text.ts';
+import { tableOf } from '../versions/figuresAsCsv.ts';
 import { PlotFrame } from '../versions/plotFrame.tsx';
 import { HoursPlot } from './hoursPlot.tsx';
 import { storyOf } from './poolStrips.ts';
@@ -24,30 +24,21 @@ export function HoursView({ place, go }: ViewProps<HoursPlace>) {
   const { answer } = polled;
   return (
     <>
-      <Heading title="The fleet by hour">
-        {answer !== undefined && (
-          <p class="soft">
-            {moment(msOf(answer.from)).slice(0, 16)} – {moment(msOf(answer.to)).slice(0, 16)} UTC
-          </p>
-        )}
-      </Heading>
-      <section class="controls" aria-label="Period">
-        <Choice
-          name="days"
-          legend="Of the last"
-          options={PERIODS}
-          labels={NAMES}
-          value={PERIODS.find((days) => days === `${place.days}`) ?? '7'}
-          onChoose={(days) => go({ ...place, days: Number(days) })}
-        />
-      </section>
+      <DaysHeading
+        title="The fleet by hour"
+        answer={answer}
+        days={PERIODS}
+        names={NAMES}
+        shown={place.days}
+        onDays={(days) => go({ ...place, days })}
+      />
       <AnswerState polled={polled} what="the hours" />
-      {answer !== undefined && <Pools answer={answer} />}
+      {answer !== undefined && <Pools answer={answer} go={go} />}
     </>
   );
 }
 
-function Pools({ answer }: { readonly answer: HoursAnswer }) {
+function Pools({ answer, go }: { readonly answer: HoursAnswer; readonly go: Go }) {
   const [shown, setShown] = useState(SHOWN);
   const { shown: pools, quiet } = useMemo(() => storyOf(answer), [answer]);
   const rest = pools.length - shown;
@@ -62,7 +53,9 @@ function Pools({ answer }: { readonly answer: HoursAnswer }) {
       empty={answer.empty}
       draw={(width) => (
         <>
-          {pools.length > 0 && <HoursPlot answer={answer} pools={pools.slice(0, shown)} width={width} />}
+          {pools.length > 0 && (
+            <HoursPlot answer={answer} pools={pools.slice(0, shown)} width={width} go={go} />
+          )}
           {rest > 0 && (
             <button type="button" onClick={() => setShown(pools.length)}>
               Show {counted(rest, 'more pool')}
@@ -92,27 +85,16 @@ function Pools({ answer }: { readonly answer: HoursAnswer }) {
 
 /** A row for each pool and slice. */
 function hoursCsv({ pools, from, seconds }: HoursAnswer): string {
-  const rows = pools.flatMap(({ cluster, pool, nodes, missed, fallen, slow, knownSeconds, watchedSeconds }) =>
-    missed.map((n, slice) => [
-      ...[cluster, pool, new Date(msOf(from) + slice * seconds * 1000).toISOString(), nodes, n],
-      ...[
-        fallen[slice] ?? null,
-        slow[slice] ?? null,
-        knownSeconds[slice] ?? null,
-        watchedSeconds[slice] ?? null,
-      ],
-    ]),
+  const rows = pools.flatMap(({ cluster, pool, nodes, ...figures }) =>
+    figures.missed.map((missed, slice) => ({
+      ...{ cluster, pool, from: new Date(msOf(from) + slice * seconds * 1000).toISOString(), nodes, missed },
+      ...{ fallen: figures.fallen[slice] ?? null, slow: figures.slow[slice] ?? null },
+      knownSeconds: figures.knownSeconds[slice] ?? null,
+      watchedSeconds: figures.watchedSeconds[slice] ?? null,
+    })),
   );
-  const names = [
-    'cluster',
-    'pool',
-    'from',
-    'nodes',
-    'missed',
-    'fallen',
-    'slow',
-    'known_seconds',
-    'watched_seconds',
-  ];
-  return [names, ...rows].map(csvLine).join('');
+  return tableOf(rows, [
+    ...(['cluster', 'pool', 'from', 'nodes', 'missed', 'fallen', 'slow'] as const),
+    ...(['knownSeconds', 'watchedSeconds'] as const),
+  ]);
 }

@@ -16,6 +16,9 @@ export interface Column<R> {
   /** In the CSV, and by what it is sorted; null is last. */
   readonly value: (row: R) => Value;
   readonly cell: (row: R) => ComponentChildren;
+  /** What its cells say when somebody points at them. */
+  readonly about?: (row: R) => string;
+  readonly isNumber?: boolean;
 }
 
 interface Props<R> {
@@ -52,12 +55,13 @@ export function DataTable<R>({ title, file, columns, rows }: Props<R>) {
         <table>
           <thead>
             <tr>
-              {columns.map(({ name }, at) => {
+              {columns.map(({ name, isNumber }, at) => {
                 const isDown = order?.by === at ? order.isDown : undefined;
                 return (
                   <th
                     key={name}
                     scope="col"
+                    class={isNumber ? 'number' : undefined}
                     aria-sort={isDown === undefined ? undefined : isDown ? 'descending' : 'ascending'}
                   >
                     <button type="button" onClick={() => setOrder({ by: at, isDown: isDown === false })}>
@@ -72,13 +76,15 @@ export function DataTable<R>({ title, file, columns, rows }: Props<R>) {
           <tbody>
             {sorted.slice(0, shown).map((row, at) => (
               <tr key={at}>
-                {columns.map(({ name, cell }, column) =>
+                {columns.map(({ name, cell, about, isNumber }, column) =>
                   column === 0 ? (
                     <th key={name} scope="row">
                       {cell(row)}
                     </th>
                   ) : (
-                    <td key={name}>{cell(row)}</td>
+                    <td key={name} class={isNumber ? 'number' : undefined} title={about?.(row)}>
+                      {cell(row)}
+                    </td>
                   ),
                 )}
               </tr>

@@ -1,25 +1,25 @@
 /*
  * A group of the fleet: whether it is safe, the figures that carry that verdict, and how long the relists of its nodes took.
  */
-import { useState } from 'preact/hooks';
 import { duration } from '../../../analysis/words.ts';
 import type { PoolAnswer, PoolNode } from '../../api.ts';
 import { Drawing } from '../drawing/drawing.tsx';
+import { VERDICTS, VerdictBar, verdictsInWords } from '../drawing/verdictBar.tsx';
 import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
+import { type Column, DataTable } from '../parts/dataTable.tsx';
 import { useElementWidth } from '../parts/elementWidth.ts';
 import { Name } from '../parts/name.tsx';
 import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
 import { Trail } from '../parts/trail.tsx';
 import { fragmentOf, type PoolPlace, periodParameters, poolParameters, type ViewProps } from '../place.ts';
-import { count, counted, msOf, share, visible } from '../text.ts';
+import { count, msOf, periodInWords, share, visible } from '../text.ts';
 import { tableOf } from '../versions/figuresAsCsv.ts';
 import { PlotFrame } from '../versions/plotFrame.tsx';
-import { periodOfPool, poolFigures, poolTitle, sourceOfPool, VERDICTS } from './poolWords.ts';
+import { poolFigures, poolTitle, sourceOfPool, verdictsOf } from './poolWords.ts';
 import { RelistLines, relistsInWords } from './relistPlot.tsx';
 import { downloadSlide } from './slide.tsx';
-import { VerdictBar, verdictsInWords } from './verdictBar.tsx';
 
 const POLL_MS = 60_000;
 const PERIODS = ['21600', '86400', '604800', '2592000'] as const;
@@ -35,7 +35,7 @@ export function PoolView({ place, go }: ViewProps<PoolPlace>) {
     <>
       <Trail>Pool</Trail>
       <Heading title={poolTitle(key)}>
-        {answer !== undefined && <p class="soft">{periodOfPool(answer)}</p>}
+        {answer !== undefined && <p class="soft">{periodInWords(answer)}</p>}
       </Heading>
       <section class="controls" aria-label="Period">
         <Choice
@@ -61,6 +61,7 @@ export function PoolView({ place, go }: ViewProps<PoolPlace>) {
 
 function Pool({ answer, place }: { readonly answer: PoolAnswer; readonly place: PoolPlace }) {
   const [ref, width] = useElementWidth<HTMLDivElement>();
+  const verdicts = verdictsOf(answer.nodes);
   return (
     <>
       <p class={`verdict verdict-${answer.verdict}`}>{visible(answer.sentence)}</p>
@@ -75,8 +76,8 @@ function Pool({ answer, place }: { readonly answer: PoolAnswer; readonly place: 
       </ul>
       <div ref={ref} class="verdict-bar">
         {width > 0 && (
-          <Drawing width={width} height={26} label={verdictsInWords(answer.nodes)}>
-            <VerdictBar nodes={answer.nodes} width={width} height={26} letter={12.5} />
+          <Drawing width={width} height={26} label={verdictsInWords(verdicts)}>
+            <VerdictBar verdicts={verdicts} width={width} height={26} letter={12.5} />
           </Drawing>
         )}
       </div>
@@ -101,77 +102,51 @@ function Pool({ answer, place }: { readonly answer: PoolAnswer; readonly place: 
   );
 }
 
-const PAGE = 50;
-
 function PoolTable({ answer, place }: { readonly answer: PoolAnswer; readonly place: PoolPlace }) {
-  const [shown, setShown] = useState(PAGE);
   const rank = ({ verdict }: PoolNode) => VERDICTS.findIndex(({ key }) => key === verdict);
   const nodes = answer.nodes.toSorted(
     (a, b) => rank(a) - rank(b) || (b.missed ?? 0) - (a.missed ?? 0) || (b.maxMs ?? 0) - (a.maxMs ?? 0),
   );
-  const rest = nodes.length - shown;
-  return (
-    <section class="table" aria-label="Nodes of the pool">
-      <h2>
-        Nodes, the worst first <span class="number">{count(nodes.length)}</span>
-      </h2>
-      <section class="scroll" aria-label="Nodes" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Node</th>
-              <th scope="col">Verdict</th>
-              <th scope="col">Why</th>
-              <th scope="col">Mode</th>
-              <th scope="col" class="number">
-                Missed
-              </th>
-              <th scope="col" class="number">
-                Watched
-              </th>
-              <th scope="col" class="number">
-                Longest relist
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {nodes.slice(0, shown).map((node) => (
-              <tr key={`${node.cluster}/${node.node}`}>
-                <th scope="row">
-                  <a
-                    href={fragmentOf({
-                      ...{ view: 'node', cluster: node.cluster, node: node.node, period: place.period },
-                      ...{ only: '', beside: true },
-                    })}
-                  >
-                    <Name text={node.node} />
-                  </a>
-                </th>
-                <td class={node.verdict === 'unsafe' ? 'is-bad' : undefined}>{node.verdict}</td>
-                <td>{visible(node.reason)}</td>
-                <td>{visible(node.mode)}</td>
-                <td class="number">
-                  {node.missed === null ? <span class="soft">not observed</span> : count(node.missed)}
-                </td>
-                <td class="number">
-                  {node.watched === null ? <span class="soft">no agent</span> : share(node.watched)}
-                </td>
-                <td class="number">
-                  {node.maxMs === null ? <span class="soft">none recorded</span> : duration(node.maxMs)}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
-      {rest > 0 && (
-        <button type="button" onClick={() => setShown(shown + 200)}>
-          Show {counted(Math.min(200, rest), 'more node')} of {count(rest)}
-        </button>
-      )}
-    </section>
-  );
+  return <DataTable title="Nodes, the worst first" file="pool" columns={columnsOf(place)} rows={nodes} />;
 }
+
+const soft = (text: string) => <span class="soft">{text}</span>;
+
+const columnsOf = ({ period }: PoolPlace): Column<PoolNode>[] => [
+  {
+    ...{ name: 'Node', field: 'node', value: ({ node }) => node },
+    cell: ({ cluster, node }) => (
+      <a href={fragmentOf({ view: 'node', cluster, node, period, only: '', beside: true })}>
+        <Name text={node} />
+      </a>
+    ),
+  },
+  {
+    ...{ name: 'Verdict', field: 'verdict', value: ({ verdict }) => verdict },
+    cell: ({ verdict }) => <span class={verdict === 'unsafe' ? 'is-bad' : undefined}>{verdict}</span>,
+  },
+  {
+    ...{ name: 'Why', field: 'reason', value: ({ reason }) => reason },
+    cell: ({ reason }) => visible(reason),
+  },
+  { name: 'Mode', field: 'mode', value: ({ mode }) => mode, cell: ({ mode }) => visible(mode) },
+  {
+    ...{ name: 'Missed', field: 'missed', value: ({ missed }) => missed, isNumber: true },
+    cell: ({ missed }) => (missed === null ? soft('not observed') : count(missed)),
+  },
+  {
+    ...{ name: 'Watched', field: 'watched', value: ({ watched }) => watched, isNumber: true },
+    cell: ({ watched }) => (watched === null ? soft('no agent') : share(watched)),
+  },
+  {
+    ...{ name: 'Longest relist', field: 'max_ms', value: ({ maxMs }) => maxMs, isNumber: true },
+    cell: ({ maxMs }) => (maxMs === null ? soft('none recorded') : duration(maxMs)),
+  },
+  {
+    ...{ name: 'Cluster', field: 'cluster', value: ({ cluster }) => cluster },
+    cell: ({ cluster }) => <Name text={cluster} />,
+  },
+];
 
 function relistsCsv({ lines, nodes, from, sliceSeconds }: PoolAnswer): string {
   const rows = lines.flatMap(({ node, longestMs }) =>

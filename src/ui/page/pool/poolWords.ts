@@ -1,29 +1,21 @@
 /*
  * A pool in words and figures: what its view, its slide and its links say alike.
  */
-import type { FleetNode, PoolAnswer, PoolKey, PoolNode, Readiness } from '../../api.ts';
-import type { Tone } from '../colours.ts';
-import type { Grouping, PoolPlace } from '../place.ts';
-import { POOL_PERIOD } from '../place.ts';
+import type { FleetNode, PoolAnswer, PoolKey, PoolNode } from '../../api.ts';
+import type { Verdicts } from '../drawing/verdictBar.tsx';
+import { type Grouping, type PoolPlace, placeOfPool } from '../place.ts';
 import { count, counted, moment, msOf, share, visible } from '../text.ts';
-
-export const VERDICTS = [
-  { key: 'unsafe', label: 'unsafe', tone: 'bad' },
-  { key: 'unknown', label: 'unknown', tone: 'none' },
-  { key: 'safe', label: 'safe', tone: 'good' },
-] as const satisfies readonly { key: Readiness; label: string; tone: Tone }[];
 
 /** The view of a group of the fleet. Nodes without a pool, or of an unknown version, are those of all clusters. */
 export function placeOfGroup([first]: readonly FleetNode[], by: Grouping): PoolPlace | undefined {
   if (first === undefined) return undefined;
-  const none = { cluster: null, pool: null, runtimeName: null, runtimeVersion: null, kubeletVersion: null };
   const { cluster, pool, runtimeName, runtimeVersion, kubeletVersion } = first;
   const own = {
     cluster: { cluster },
     pool: pool === null ? {} : { cluster, pool },
     version: { runtimeName, runtimeVersion, kubeletVersion },
   };
-  return { view: 'pool', key: { by, ...none, ...own[by] }, period: POOL_PERIOD };
+  return placeOfPool({ by, ...own[by] });
 }
 
 export function poolTitle({
@@ -41,9 +33,6 @@ export function poolTitle({
   const runtime = [runtimeName, runtimeVersion].filter(Boolean).join(' ') || 'unknown runtime';
   return visible(`${runtime}, kubelet ${kubeletVersion ?? 'unknown'}`);
 }
-
-export const periodOfPool = ({ from, to }: Pick<PoolAnswer, 'from' | 'to'>): string =>
-  `${moment(msOf(from)).slice(0, 16)} – ${moment(msOf(to)).slice(0, 16)} UTC`;
 
 /** Whose evidence it is, and what is left out. */
 export function sourceOfPool({ nodes, leftOut, linesLeftOut, now }: PoolAnswer): string {
@@ -109,6 +98,11 @@ export function poolFigures({ nodes, watched }: Pick<PoolAnswer, 'nodes' | 'watc
     { name: 'PLEG modes', ...modesOf(nodes), isBad: false },
   ];
 }
+
+export const verdictsOf = (nodes: readonly PoolNode[]): Verdicts => {
+  const count = (verdict: PoolNode['verdict']) => nodes.filter((node) => node.verdict === verdict).length;
+  return { unsafe: count('unsafe'), unknown: count('unknown'), safe: count('safe') };
+};
 
 /** At the end of the period, the commonest first. */
 function modesOf(nodes: readonly PoolNode[]) {

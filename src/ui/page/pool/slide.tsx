@@ -4,10 +4,10 @@
 import { render } from 'preact';
 import type { PoolAnswer, PoolKey } from '../../api.ts';
 import { downloadSvg } from '../drawing/download.ts';
-import { cutTo, linesOf } from '../text.ts';
-import { periodOfPool, poolFigures, poolTitle, sourceOfPool } from './poolWords.ts';
+import { VERDICTS, VerdictBar, verdictsInWords } from '../drawing/verdictBar.tsx';
+import { cutTo, linesOf, periodInWords } from '../text.ts';
+import { poolFigures, poolTitle, sourceOfPool, verdictsOf } from './poolWords.ts';
 import { RelistLines, relistsInWords } from './relistPlot.tsx';
-import { VerdictBar, verdictsInWords } from './verdictBar.tsx';
 
 interface Props {
   readonly answer: PoolAnswer;
@@ -17,7 +17,6 @@ interface Props {
 const [WIDTH, HEIGHT] = [1280, 720];
 const EDGE = 44;
 const ACROSS = WIDTH - 2 * EDGE;
-const TONES = { safe: 'good', unknown: 'none', unsafe: 'bad' } as const;
 
 /** Draws it where nobody sees it, with the colours of the page, and hands it over as a file. */
 export function downloadSlide(props: Props, file: string): void {
@@ -33,6 +32,7 @@ export function downloadSlide(props: Props, file: string): void {
 
 function Slide({ answer, poolKey }: Props) {
   const title = poolTitle(poolKey);
+  const verdicts = verdictsOf(answer.nodes);
   const figures = poolFigures(answer);
   const column = ACROSS / figures.length;
   return (
@@ -42,16 +42,22 @@ function Slide({ answer, poolKey }: Props) {
       height={HEIGHT}
       viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
       role="img"
-      aria-label={`${title}, ${periodOfPool(answer)}. ${answer.sentence} ${verdictsInWords(answer.nodes)}. ${relistsInWords(answer)}`}
+      aria-label={`${title}, ${periodInWords(answer)}. ${answer.sentence} ${verdictsInWords(verdicts)}. ${relistsInWords(answer)}`}
     >
       <title>{`${title}: ${answer.sentence}`}</title>
       <text class="slide-title" x={EDGE} y="58">
         {cutTo(title, 62)}
       </text>
       <text class="slide-small" x={EDGE} y="88">
-        {periodOfPool(answer)}
+        {periodInWords(answer)}
       </text>
-      <rect class={`tone-${TONES[answer.verdict]}`} x={EDGE} y="108" width="8" height="84" />
+      <rect
+        class={`tone-${VERDICTS.find(({ key }) => key === answer.verdict)?.tone}`}
+        x={EDGE}
+        y="108"
+        width="8"
+        height="84"
+      />
       {linesOf(answer.sentence, 88, 3).map((line, n) => (
         <text key={line} class="slide-verdict" x={EDGE + 22} y={130 + 28 * n}>
           {line}
@@ -73,7 +79,7 @@ function Slide({ answer, poolKey }: Props) {
         </g>
       ))}
       <g transform={`translate(${EDGE} 352)`}>
-        <VerdictBar nodes={answer.nodes} width={ACROSS} height={32} letter={18} />
+        <VerdictBar verdicts={verdicts} width={ACROSS} height={32} letter={18} />
       </g>
       <text class="slide-small" x={EDGE} y="412">
         Longest relist of each node

@@ -7,8 +7,8 @@ import { AnswerState, EmptyNotice } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
 import { useSettled } from '../parts/settled.ts';
 import { fragmentOf, type NodePlace, periodParameters } from '../place.ts';
-import { periodOfPool, poolTitle } from '../pool/poolWords.ts';
-import { count, counted } from '../text.ts';
+import { poolTitle } from '../pool/poolWords.ts';
+import { count, counted, periodInWords } from '../text.ts';
 import { type Comparison, comparisons } from './neighbours.ts';
 
 const POLL_MS = 60_000;
@@ -45,7 +45,7 @@ function Beside({ answer, place }: { readonly answer: NeighboursAnswer; readonly
         <a href={fragmentOf({ view: 'pool', key: answer.pool, period: place.period })}>
           {poolTitle(answer.pool)}
         </a>
-        , {periodOfPool(answer)}
+        , {periodInWords(answer)}
         {answer.leftOut !== null && `; ${counted(answer.leftOut, 'node')} more were not compared`}
       </p>
       {different.length === 0 ? (

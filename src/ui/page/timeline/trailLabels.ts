@@ -30,7 +30,7 @@ export interface TrailLabel {
 }
 
 const [APART, LEAST, OPEN] = [6, 4, 18];
-const CHARACTER = 6.3;
+const CHARACTER = 6.6;
 
 /** Undefined if it is outside the drawing. */
 export function trailShape(ghost: Ghost, trail: Trail, scale: TimeScale): TrailShape | undefined {

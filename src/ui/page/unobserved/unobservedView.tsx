@@ -9,7 +9,7 @@ import { Name } from '../parts/name.tsx';
 import { AnswerState, EmptyNotice, Heading } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
 import { DEFAULT_PERIOD, fragmentOf, type UnobservedPlace, type ViewProps } from '../place.ts';
-import { count, counted, moment, msOf, visible } from '../text.ts';
+import { ago, count, counted, moment, msOf, visible } from '../text.ts';
 
 const POLL_MS = 10_000;
 const NAMES: Readonly<Record<WhyUnobserved['what'], string>> = {
@@ -136,10 +136,12 @@ function columnsAsOf(now: string): Column<UnobservedNode>[] {
       cell: ({ cluster }) => <Name text={cluster} />,
     },
     {
-      name: 'Last seen (UTC)',
+      name: 'Last seen',
       field: 'last_seen',
       value: ({ lastSeen }) => lastSeen,
-      cell: ({ lastSeen }) => time(lastSeen, 'never'),
+      cell: ({ lastSeen }) =>
+        lastSeen === null ? <span class="soft">never</span> : ago(msOf(now) - msOf(lastSeen)),
+      about: ({ lastSeen }) => (lastSeen === null ? '' : `${moment(msOf(lastSeen))} UTC`),
     },
   ];
 }

@@ -107,8 +107,9 @@ function addedPools(pools: readonly PoolReadiness[]): FoldedPool[] {
   ];
 }
 
+/** Reasons that differ in their figures only are one. */
 function commonest(reasons: readonly string[]): string[] {
-  return groupsOf(reasons, (reason) => [reason])
+  return groupsOf(reasons, (reason) => [reason.replaceAll(/\d+/g, '#')])
     .toSorted((a, b) => b.length - a.length)
     .flatMap(([reason]) => reason ?? [])
     .slice(0, MAX_REASONS);

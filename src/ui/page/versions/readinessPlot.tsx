@@ -1,84 +1,73 @@
 /*
- * Each pool as a bar of its nodes: safe, not safe, unknown. Each part has its word and number in it or below it.
+ * Each pool as a bar of its nodes, with why they are not safe below it.
  */
 import { Drawing } from '../drawing/drawing.tsx';
-import { count, cutTo, visible } from '../text.ts';
+import { VerdictBar, verdictsInWords } from '../drawing/verdictBar.tsx';
+import { type Go, placeOfPool } from '../place.ts';
+import { cutTo, linesOf, visible } from '../text.ts';
 import { clustersInWords, type FoldedPool } from './folded.ts';
 
 interface Props {
   readonly pools: readonly FoldedPool[];
   readonly width: number;
+  readonly go: Go;
 }
 
-const PARTS = [
-  { key: 'unsafe', label: 'unsafe', tone: 'bad' },
-  { key: 'unknown', label: 'unknown', tone: 'none' },
-  { key: 'safe', label: 'safe', tone: 'good' },
-] as const;
-const [BAR, LINE, APART] = [22, 16, 14];
+const [BAR, LINE, APART, LETTER] = [22, 16, 14, 12.5];
+const MAX_LINES = 3;
 
-export function ReadinessPlot({ pools, width }: Props) {
-  const most = pools.reduce((top, { safe, unsafe, unknown }) => Math.max(top, safe + unsafe + unknown), 1);
+export function ReadinessPlot({ pools, width, go }: Props) {
+  const most = pools.reduce((top, pool) => Math.max(top, nodesOf(pool)), 1);
   const isWide = width >= 640;
   const left = isWide ? Math.min(400, width / 2) : 0;
   const name = isWide ? 0 : BAR;
-  const row = name + BAR + LINE + APART;
   const room = isWide ? left - 20 : width;
+  let height = 0;
+  const rows = pools.map((pool) => {
+    const below = visible([verdictsInWords(pool), ...pool.reasons].join('; '));
+    const lines = linesOf(below, (width - left) / 6.8, MAX_LINES);
+    const top = height;
+    height += name + BAR + lines.length * LINE + APART;
+    return { pool, below, lines, top };
+  });
   return (
-    <Drawing width={width} height={pools.length * row} label={pools.map(inWords).join('. ')}>
-      {pools.map((pool, n) => {
-        const top = n * row + name;
-        const below = [countsOf(pool), ...pool.reasons.map(visible)].join('; ');
-        let x = left;
-        return (
-          <g key={`${pool.clusters.join()} ${pool.pool} ${countsOf(pool)}`}>
-            <text class="plot-name" x="0" y={n * row + 16}>
+    <Drawing width={width} height={height} label={pools.map(inWords).join('. ')}>
+      {rows.map(({ pool, below, lines, top }) => (
+        <g key={`${pool.clusters.join()} ${pool.pool} ${below}`}>
+          <g class="opens" onPointerUp={() => go(placeOf(pool))}>
+            <text class="plot-name" x="0" y={top + 16}>
               {cutTo(nameOf(pool), room / 8.4)}
               <title>{`${nameOf(pool)}: ${pool.clusters.map(visible).join(', ')}`}</title>
             </text>
-            {PARTS.map(({ key, label, tone }) => {
-              const long = (pool[key] / most) * (width - left);
-              const start = x;
-              x += long;
-              const text = `${count(pool[key])} ${label}`;
-              return (
-                long > 0 && (
-                  <g key={key}>
-                    <rect
-                      class={`tone-${tone}`}
-                      x={start}
-                      y={top}
-                      width={Math.max(1, long - 1.5)}
-                      height={BAR}
-                      rx="3"
-                    />
-                    {long > text.length * 7 + 14 && (
-                      <text class={`band-name on-${tone}`} x={start + 8} y={top + BAR / 2 + 4}>
-                        {text}
-                      </text>
-                    )}
-                  </g>
-                )
-              );
-            })}
-            <text class="plot-detail" x={left} y={top + BAR + 14}>
-              {cutTo(below, (width - left) / 6.8)}
+          </g>
+          <g transform={`translate(${left} ${top + name})`}>
+            <VerdictBar
+              verdicts={pool}
+              width={(nodesOf(pool) / most) * (width - left)}
+              height={BAR}
+              letter={LETTER}
+            />
+          </g>
+          {lines.map((line, n) => (
+            <text key={line} class="plot-detail" x={left} y={top + name + BAR + 14 + n * LINE}>
+              {line}
               <title>{below}</title>
             </text>
-          </g>
-        );
-      })}
+          ))}
+        </g>
+      ))}
     </Drawing>
   );
 }
 
+/** Of several clusters, those of that name in all of them. */
+const placeOf = ({ clusters, pool }: FoldedPool) =>
+  placeOfPool({ by: 'pool', cluster: clusters.length === 1 ? (clusters[0] ?? null) : null, pool });
+
+const nodesOf = ({ safe, unsafe, unknown }: FoldedPool): number => safe + unsafe + unknown;
+
 const nameOf = (pool: FoldedPool): string =>
   `${pool.pool === null ? 'nodes without a pool' : visible(pool.pool)}, ${clustersInWords(pool)}`;
 
-const countsOf = (pool: FoldedPool): string =>
-  PARTS.filter(({ key }) => pool[key] > 0)
-    .map(({ key, label }) => `${count(pool[key])} ${label}`)
-    .join(', ');
-
 const inWords = (pool: FoldedPool): string =>
-  `${nameOf(pool)}: ${countsOf(pool)}. ${visible(pool.reasons.join('; '))}`;
+  `${nameOf(pool)}: ${verdictsInWords(pool)}. ${visible(pool.reasons.join('; '))}`;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MissRate } from '../../api.ts';
-import { columnsOf } from './fallbackColumns.ts';
+import { columnsOf } from '../fallbacks/fallbackColumns.ts';
 import { fallbacksCsv, missRatesCsv, readinessCsv } from './figuresAsCsv.ts';
 import { foldedPools, foldedRates } from './folded.ts';
 
@@ -37,6 +37,15 @@ test('the file of a plot has the names of the columns as in SQL, and nothing whe
 test('a name that a spreadsheet would run is text in the file', () => {
   const pool = { cluster: 'east', pool: '=cmd()', safe: 0, unsafe: 1, unknown: 0, reasons: ['a, b', 'c'] };
   expect(readinessCsv([pool]).split('\n')[1]).toBe(`east,'=cmd(),0,1,0,"a, b; c"`);
+});
+
+test('why the nodes of a pool are not safe is said once, however the figures of its nodes differ', () => {
+  const reasons = [
+    'at least 190 of a million events are missed',
+    'at least 197 of a million events are missed',
+  ];
+  const pool = { cluster: 'east', pool: 'a', safe: 0, unsafe: 2, unknown: 0, reasons };
+  expect(foldedPools([pool], false)[0]?.reasons).toEqual(reasons.slice(0, 1));
 });
 
 const rateOf = (cluster: string, missed: number, decided: number): MissRate => ({

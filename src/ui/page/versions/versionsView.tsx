@@ -1,18 +1,17 @@
 /*
- * The three plots that a platform team puts on a slide: misses by version, readiness by pool, fallbacks over time.
+ * The two plots that a platform team puts on a slide: misses by version, readiness by pool.
  */
-
 import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { VersionsAnswer } from '../../api.ts';
 import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
-import { AnswerState, Heading } from '../parts/notices.tsx';
+import { DaysHeading } from '../parts/daysHeading.tsx';
+import { AnswerState } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import { ROWS, type VersionsPlace, type ViewProps } from '../place.ts';
-import { counted, moment, msOf } from '../text.ts';
-import { FallbackPlot } from './fallbackPlot.tsx';
-import { fallbacksCsv, missRatesCsv, readinessCsv } from './figuresAsCsv.ts';
+import { type Go, ROWS, type VersionsPlace, type ViewProps } from '../place.ts';
+import { counted } from '../text.ts';
+import { missRatesCsv, readinessCsv } from './figuresAsCsv.ts';
 import { foldedPools, foldedRates } from './folded.ts';
 import { MissRatePlot } from './missRatePlot.tsx';
 import { PlotFrame } from './plotFrame.tsx';
@@ -26,25 +25,16 @@ const NAMES = { '1': '1 day', '7': '7 days', '30': '30 days', '90': '90 days' };
 export function VersionsView({ place, go }: ViewProps<VersionsPlace>) {
   const polled = usePolled<VersionsAnswer>(apiPath('versions', { last: `${place.days * 86_400}` }), null);
   const { answer } = polled;
-  const value = PERIODS.find((days) => days === `${place.days}`) ?? '7';
   return (
     <>
-      <Heading title="Versions">
-        {answer !== undefined && (
-          <p class="soft">
-            {moment(msOf(answer.from)).slice(0, 16)} – {moment(msOf(answer.to)).slice(0, 16)} UTC
-          </p>
-        )}
-      </Heading>
-      <section class="controls" aria-label="Period">
-        <Choice
-          name="days"
-          legend="Of the last"
-          options={PERIODS}
-          labels={NAMES}
-          value={value}
-          onChoose={(days) => go({ ...place, days: Number(days) })}
-        />
+      <DaysHeading
+        title="Versions"
+        answer={answer}
+        days={PERIODS}
+        names={NAMES}
+        shown={place.days}
+        onDays={(days) => go({ ...place, days })}
+      >
         <Choice
           name="rows"
           legend="Clusters"
@@ -52,15 +42,21 @@ export function VersionsView({ place, go }: ViewProps<VersionsPlace>) {
           value={place.rows}
           onChoose={(rows) => go({ ...place, rows })}
         />
-      </section>
+      </DaysHeading>
       <AnswerState polled={polled} what="the figures" />
-      {answer !== undefined && <Plots answer={answer} isFolded={place.rows === 'folded'} />}
+      {answer !== undefined && <Plots answer={answer} isFolded={place.rows === 'folded'} go={go} />}
     </>
   );
 }
 
-function Plots({ answer, isFolded }: { readonly answer: VersionsAnswer; readonly isFolded: boolean }) {
-  const { missRates, readiness, fallbacks, empty } = answer;
+interface PlotsProps {
+  readonly answer: VersionsAnswer;
+  readonly isFolded: boolean;
+  readonly go: Go;
+}
+
+function Plots({ answer, isFolded, go }: PlotsProps) {
+  const { missRates, readiness, empty } = answer;
   const rates = useMemo(() => foldedRates(missRates, isFolded), [missRates, isFolded]);
   const pools = useMemo(() => foldedPools(readiness, isFolded), [readiness, isFolded]);
   return (
@@ -82,17 +78,7 @@ function Plots({ answer, isFolded }: { readonly answer: VersionsAnswer; readonly
         csv={() => readinessCsv(readiness)}
         empty={empty.readiness}
         draw={(width) => (
-          <Shown rows={pools} draw={(shown) => <ReadinessPlot pools={shown} width={width} />} />
-        )}
-      />
-      <PlotFrame
-        title="Fallbacks to Generic PLEG by day"
-        about="How often a kubelet gave up its event stream, in UTC."
-        file="fallbacks-by-day"
-        csv={() => fallbacksCsv(fallbacks)}
-        empty={empty.fallbacks}
-        draw={(width) => (
-          <FallbackPlot days={fallbacks} from={msOf(answer.from)} to={msOf(answer.to)} width={width} />
+          <Shown rows={pools} draw={(shown) => <ReadinessPlot pools={shown} width={width} go={go} />} />
         )}
       />
     </>

@@ -13,16 +13,16 @@ interface Props {
   readonly to: number;
   readonly width: number;
   /** A day without any is marked. */
-  readonly observed?: readonly ObservedDay[];
-  /** Opens a day, in milliseconds since 1970. Whoever offers it has another way for keyboards. */
-  readonly onDay?: (day: number) => void;
+  readonly observed: readonly ObservedDay[];
+  /** Opens a day, in milliseconds since 1970. For keyboards there is another way. */
+  readonly onDay: (day: number) => void;
 }
 
 const [TOP, PLOT, BOTTOM] = [18, 130, 26];
 /** The width of a day's name. */
 const LABEL = 44;
 
-export function FallbackPlot({ days, from, to, width, observed = [], onDay }: Props) {
+export function FallbackPlot({ days, from, to, width, observed, onDay }: Props) {
   const columns = columnsOf(days, from, to);
   const most = columns.reduce((top, { fallbacks }) => Math.max(top, fallbacks), 1);
   const pitch = width / columns.length;
@@ -38,9 +38,15 @@ export function FallbackPlot({ days, from, to, width, observed = [], onDay }: Pr
         const wide = Math.min(48, Math.max(2, pitch * 0.7));
         const middle = (n + 0.5) * pitch;
         return (
-          <g key={day} class={onDay && 'day'} onPointerUp={onDay && (() => onDay(day))}>
+          <g key={day} class="opens" onPointerUp={() => onDay(day)}>
             {fallbacks === 0 && unknown.has(day) && (
-              <rect class="gap-plate" x={n * pitch} y={TOP} width={pitch} height={PLOT}>
+              <rect
+                class="gap-plate"
+                x={Math.round(n * pitch)}
+                y={TOP}
+                width={Math.round((n + 1) * pitch) - Math.round(n * pitch)}
+                height={PLOT}
+              >
                 <title>{`${dayOf(day)}: nobody observed a kubelet`}</title>
               </rect>
             )}
@@ -63,7 +69,12 @@ export function FallbackPlot({ days, from, to, width, observed = [], onDay }: Pr
               </>
             )}
             {n % every === 0 && (
-              <text class="tick" x={Math.max(middle, LABEL / 2)} y={height - 8} text-anchor="middle">
+              <text
+                class="tick"
+                x={Math.min(width - LABEL / 2, Math.max(middle, LABEL / 2))}
+                y={height - 8}
+                text-anchor="middle"
+              >
                 {dayOf(day)}
               </text>
             )}
