@@ -64,6 +64,11 @@ const yes = (reason: string, message: string): ConditionState => ({ status: 'Tru
 const no = (reason: string, message: string): ConditionState => ({ status: 'False', reason, message });
 const unknown = (reason: string, message: string): ConditionState => ({ status: 'Unknown', reason, message });
 
+const REPORTING = yes('Reporting', 'The agent reports.');
+const REPORTING_UNSIGNED = yes(
+  'Reporting',
+  'The agent reports, without signatures: whoever has the Redis user of agents may have sent this in its name.',
+);
 const BEHIND = unknown('IngestBehind', 'Evidence may be waiting to be stored; the agent may be reporting.');
 const NEVER_SEEN = no(
   'NeverSeen',
@@ -78,7 +83,7 @@ export function conditionsOf(row: EvidenceRow, options: SilenceOptions): ReportC
   const { agent, stream, lists, mode } = presentStates(row, options);
   const states: [ConditionType, ConditionState][] = [
     ['Ready', ready(agent, lists)],
-    ['AgentReporting', agent],
+    ['AgentReporting', agent === REPORTING && row.attributed === false ? REPORTING_UNSIGNED : agent],
     ['StreamConnected', stream],
     ['RelistHealthy', lists],
     ['EvidenceComplete', evidenceComplete(row, agent)],
@@ -117,7 +122,7 @@ export function isReporting(
 }
 
 function agentReporting(row: PresentRow, options: SilenceOptions): ConditionState {
-  if (isReporting(row, options)) return yes('Reporting', 'The agent reports.');
+  if (isReporting(row, options)) return REPORTING;
   const isBehind =
     row.ingest_caught_up_ms < (row.last_seen === null ? 1 : maxAnswerMs(options.silentAfterMs));
   if (isBehind && !isSilentAlready(row)) return BEHIND;
