@@ -5,8 +5,8 @@ import { and, eq, sql } from 'drizzle-orm';
 import { databaseNow, oneOf, typed } from '../../store/expressions.ts';
 import { notFound } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
-import { int4Array, timestamptz } from '../../store/schema/columns.ts';
-import { cluster, node } from '../../store/schema/tables.ts';
+import { bool, int4Array, timestamptz } from '../../store/schema/columns.ts';
+import { cluster, epoch, node } from '../../store/schema/tables.ts';
 import type { Container, Rows, TimelineAnswer } from '../api.ts';
 import { parametersOf, periodIn, requiredName } from '../parameters.ts';
 import { RequestError } from '../requestError.ts';
@@ -72,6 +72,11 @@ async function findNode(
         nodeId: node.node_id,
         firstSeen: node.first_seen,
         lastSeen: node.last_seen,
+        isUnsigned: typed(
+          bool,
+          sql`EXISTS (SELECT FROM ${epoch} WHERE ${epoch.node_id} = ${node.node_id} AND ${epoch.incarnation} = ${node.incarnation}
+                      AND NOT ${epoch.is_attributed})`,
+        ),
         now: typed(timestamptz, databaseNow),
         histBoundsMs: typed(int4Array, sql`store.hist_bounds()`),
       })
