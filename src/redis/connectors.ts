@@ -30,6 +30,7 @@ export function addressConnector(
     override async connect(): Promise<Socket> {
       this.#ended = new AbortController();
       await guard?.ready(this.#ended.signal);
+      unlessEnded(this.#ended.signal);
       const { host = '', port = 0, tls } = this.#options;
       this.stream = tls === undefined ? connect({ host, port }) : connectTls({ host, port, ...tls });
       guard?.watch(this.stream);
@@ -65,6 +66,7 @@ export function sentinelConnector(guard: ReplyGuard): Connector {
     override async connect(...how: Parameters<SentinelConnector['connect']>): Promise<Socket> {
       this.#ended = new AbortController();
       await guard.ready(this.#ended.signal);
+      unlessEnded(this.#ended.signal);
       const stream = await super.connect(...how);
       guard.watch(stream);
       return stream;
@@ -75,4 +77,9 @@ export function sentinelConnector(guard: ReplyGuard): Connector {
       this.#ended.abort();
     }
   };
+}
+
+/** Nobody would close a connection that is opened after the client was. */
+function unlessEnded({ aborted }: AbortSignal): void {
+  if (aborted) throw new Error('the connection to Redis was closed before it was opened');
 }

@@ -34,10 +34,12 @@ const REPLIES = [
 test('replies that are each short may be any number, and may arrive in pieces of any length', () => {
   const stream = Buffer.from(REPLIES.join('').repeat(200));
   expect(stream.length).toBeGreaterThan(2 * LIMIT);
-  for (let length = 12; length <= 1_000; length += 1) {
+  for (let length = 12; length <= 200; length += 1) {
     const meter = new ReplyMeter(LIMIT);
+    const faults = new Set<string | null>();
     for (let at = 0; at < stream.length; at += length)
-      expect(meter.read(stream.subarray(at, at + length))).toBeNull();
+      faults.add(meter.read(stream.subarray(at, at + length)));
+    expect(faults).toEqual(new Set([null]));
   }
   for (const reply of REPLIES) expect(read(...reply)).toBeNull();
 });

@@ -153,3 +153,13 @@ test.each(['redis+cluster', 'redis+sentinel'])('%s: every connection is bounded'
   expect(server.sentBytes).toBeLessThan(3 * PER_CONNECTION);
   await expect(checkRedis({ redisUrl })).rejects.toThrow(TOO_LONG);
 });
+
+test('a client that is closed at once opens no connection', async () => {
+  const server = await serve(() => ({ reply: '+OK\r\n' }));
+  const guard = new ReplyGuard({ maxPause: ENDLESS, onFault: () => undefined });
+  const redisUrl = `redis://${server.address}`;
+  const client = connectRedis({ redisUrl }, { maxRetry: millis(10), onError: () => undefined, guard });
+  client.disconnect();
+  await waitFor('its end', () => client.status === 'end');
+  expect(server.connections).toEqual([]);
+});
