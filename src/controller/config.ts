@@ -82,7 +82,7 @@ export const CONTROLLER_SETTINGS = {
   attribution: withDefault(
     'accept|require',
     'accept',
-    'accept: nodes that have not enrolled a key may send unsigned evidence, which is marked; require: all evidence is signed',
+    'accept, for a rollout: nodes that have not enrolled a key may send unsigned evidence, which is marked; require: all evidence is signed',
     oneOf('accept', 'require'),
   ),
   agentServiceAccount: optional(

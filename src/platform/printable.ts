@@ -2,12 +2,10 @@
  * Texts for a terminal. Agents, runtimes, Redis, Postgres and the API server send texts that nobody has checked: what moves the cursor,
  * colours, hides or reorders the text around it is printed as an escape, such as \u001b.
  */
+import { escapeControls } from './controlCharacters.ts';
 
 /** A text on one line, without anything that a terminal obeys. Letters of every script stay. */
-export const printable = (text: string): string =>
-  text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => character.split('').map(escapeOf).join(''));
-
-const escapeOf = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+export const printable: (text: string) => string = escapeControls;
 
 /** The lines of a text as {@link printable} ones. JSON stays the same JSON. */
 export const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');

@@ -44,6 +44,12 @@ export const ackReplyKey = (cluster: string, node: string): string =>
 /** The key of a cluster's {@link FlowSettings} as JSON. */
 export const flowSettingsKey = (cluster: string): string => `plegwatch-acks:{${cluster}}:flow`;
 
+/**
+ * The longest value that agents read. Flow settings have 500 bytes at most, ack replies and confirmations 250: the rest is for the fields
+ * of a newer controller.
+ */
+export const MAX_VALUE_BYTES = 4 * 1024;
+
 /** After how many seconds the keys expire when they are not written again. */
 export const ACK_REPLIES_TTL_S = 3600;
 export const FLOW_SETTINGS_TTL_S = 120;

@@ -7,8 +7,11 @@
 import { Redis } from 'ioredis';
 import { messageOf, PlegwatchError, redact } from '../platform/errors.ts';
 import { explainTls, type TlsMaterial } from '../platform/tls.ts';
+import { millis } from '../protocol/units.ts';
 import { type RedisSettings, readRedisAccess, redisSettingOf, redisTlsNames } from './access.ts';
 import { accessOptions } from './client.ts';
+import { addressConnector } from './connectors.ts';
+import { ReplyGuard } from './replyGuard.ts';
 import type { Address, Login, RedisPlace, SentinelPlace } from './url.ts';
 
 const CHECK_TIMEOUT_MS = 5_000;
@@ -96,8 +99,10 @@ async function ask<T>(
   more: (redis: Redis) => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
+  const guard = new ReplyGuard({ maxPause: millis(0), onFault: () => undefined });
   const redis = new Redis({
     ...accessOptions(target.login, target.tls),
+    Connector: addressConnector(guard),
     ...address,
     db: target.db,
     lazyConnect: true,

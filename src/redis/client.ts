@@ -8,9 +8,7 @@
  * In a cluster one node may be down while the others answer: commands for it fail after about a second, in which the cluster may move
  * its slots.
  */
-import { connect, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
-import { AbstractConnector, Cluster, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { doubled } from '../platform/backoff.ts';
 import { messageOf } from '../platform/errors.ts';
 import { explainTls, type TlsMaterial } from '../platform/tls.ts';
@@ -22,6 +20,8 @@ import {
   redisSettingOf,
   redisTlsNames,
 } from './access.ts';
+import { addressConnector, sentinelConnector } from './connectors.ts';
+import type { ReplyGuard } from './replyGuard.ts';
 import type { ClusterPlace, Login, RedisPlace, SentinelPlace } from './url.ts';
 
 /** The same commands for a server, a cluster or a master behind Sentinels. */
@@ -41,8 +41,6 @@ const SOCKET_TIMEOUT_MS = 30_000;
 const REDIRECTIONS = 5;
 const REDIRECT_AFTER_MS = 300;
 const PATIENT_REDIRECT_AFTER_MS = 1_000;
-/** How long a connection to a cluster node may take to close. */
-const NODE_DISCONNECT_MS = 2_000;
 
 /** Waits in milliseconds before the n-th try to connect. */
 type RetryStrategy = (times: number) => number;
@@ -67,12 +65,14 @@ export interface RedisConnection {
   readonly onReady?: () => void;
   /** Commands wait until Redis is back. */
   readonly patient?: boolean;
+  /** Bounds the replies. Without it, they may have any length. */
+  readonly guard?: ReplyGuard;
 }
 
 /** Opens a connection that reconnects by itself. The caller must `disconnect()` it. */
 export function connectRedis(settings: RedisSettings, connection: RedisConnection): RedisClient {
-  const { maxRetry, onError, onReady, patient = false } = connection;
-  const redis = open(new FreshAccess(settings, onError), patient, retryWithin(maxRetry));
+  const { maxRetry, onError, onReady, patient = false, guard } = connection;
+  const redis = open(new FreshAccess(settings, onError), { patient, guard, waitMs: retryWithin(maxRetry) });
   redis.on('error', (error) => onError(errorMessage(error, settings)));
   if (onReady !== undefined) redis.on('ready', onReady);
   // A cluster emits `ready` once. A node that was down rejoins the pool, perhaps empty.
@@ -126,7 +126,13 @@ class FreshAccess {
   }
 }
 
-function open(access: FreshAccess, patient: boolean, waitMs: RetryStrategy): RedisClient {
+interface OpenOptions {
+  readonly patient: boolean;
+  readonly guard: ReplyGuard | undefined;
+  readonly waitMs: RetryStrategy;
+}
+
+function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): RedisClient {
   const { place } = access;
   const options = {
     ...accessOptions(place.login, access.tls),
@@ -143,13 +149,26 @@ function open(access: FreshAccess, patient: boolean, waitMs: RetryStrategy): Red
   const alone = { ...options, enableOfflineQueue: patient, retryStrategy };
   switch (place.kind) {
     case 'server':
-      return new Redis({ ...alone, ...place.address, db: place.db });
-    case 'cluster':
-      return openCluster(place, { ...options, Connector: nodeConnector(access) }, waitMs, patient);
+      return new Redis({ ...alone, ...place.address, ...guarded(guard, addressConnector), db: place.db });
+    case 'cluster': {
+      // The client makes a new connection where it would reconnect to a single server.
+      const Connector = addressConnector(guard, (fresh) => access.refreshOptions(fresh));
+      return openCluster(place, { ...options, Connector }, waitMs, patient);
+    }
     case 'sentinel':
-      return new Redis({ ...alone, ...sentinelOptions(place, access, retryStrategy), db: place.db });
+      return new Redis({
+        ...alone,
+        ...sentinelOptions(place, access, retryStrategy),
+        ...guarded(guard, sentinelConnector),
+        db: place.db,
+      });
   }
 }
+
+const guarded = (
+  guard: ReplyGuard | undefined,
+  connector: (guard: ReplyGuard) => NonNullable<RedisOptions['Connector']>,
+): Pick<RedisOptions, 'Connector'> => (guard === undefined ? {} : { Connector: connector(guard) });
 
 function openCluster(
   place: ClusterPlace,
@@ -172,31 +191,6 @@ function openCluster(
     // A certificate is for the name of a node, not for its address.
     ...(place.tls ? { dnsLookup: (name, done) => done(null, name) } : {}),
   });
-}
-
-/**
- * How a node of a cluster is connected to. The client makes a new connection where it would reconnect to a single server, so the
- * options are brought up to date here.
- */
-function nodeConnector(access: FreshAccess) {
-  return class extends AbstractConnector {
-    readonly #options: RedisOptions;
-
-    constructor(options: unknown) {
-      super(NODE_DISCONNECT_MS);
-      this.#options = Object(options);
-      access.refreshOptions(this.#options);
-    }
-
-    override async connect(): Promise<Socket> {
-      const { host = '', port = 0, tls } = this.#options;
-      this.stream = tls === undefined ? connect({ host, port }) : connectTls({ host, port, ...tls });
-      this.stream.once('error', (error) => {
-        this.firstError = error;
-      });
-      return this.stream;
-    }
-  };
 }
 
 /** A master that becomes a replica answers READONLY, which makes the client reconnect to the new master. */

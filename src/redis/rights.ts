@@ -104,6 +104,7 @@ const IN_TRANSACTION: readonly string[] = ['multi', 'discard', 'exec'];
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   bzpopmin: ['1'],
   expire: ['1'],
+  getrange: ['0', '0'],
   hdel: ['f'],
   hexists: ['f'],
   hget: ['f'],

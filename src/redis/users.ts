@@ -65,8 +65,8 @@ function agentGrants(cluster: string): readonly RedisGrant[] {
   return [
     CONNECTION,
     TOPOLOGY,
-    read(['get'], flowSettingsKey(cluster)),
-    read(['hgetall'], ackReplyKey(cluster, '*')),
+    read(['getrange'], flowSettingsKey(cluster)),
+    read(['hstrlen', 'hmget'], ackReplyKey(cluster, '*')),
     both(
       ['evalsha'],
       ...['wait', 'paused', 'meta', 'id', 'completed', 'delayed', 'active', 'events', 'marker'].map(on),

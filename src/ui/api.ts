@@ -181,6 +181,8 @@ export interface TimelineAnswer {
   /** When evidence of the node begins and ends; null if it never had an agent. */
   readonly firstSeen: Time | null;
   readonly lastSeen: Time | null;
+  /** The present agent has sent evidence without a signature: whoever has the Redis user of agents may have sent it. */
+  readonly isUnsigned: boolean;
   /** The containers that the rows below name by their place in this list. */
   readonly containers: readonly Container[];
   readonly sessions: Rows<Session>;

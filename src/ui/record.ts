@@ -2,7 +2,9 @@
  * A page in a file, written by `--html` and by the page itself: the page of `plegwatch ui` with its script, its style and what it shows, for the
  * record of an incident. It asks nobody, and its policy lets nothing run but the script that it was written with.
  */
+
 import { createHash } from 'node:crypto';
+import { escapeControls } from '../platform/controlCharacters.ts';
 import { PlegwatchError } from '../platform/errors.ts';
 import { invariant } from '../platform/invariant.ts';
 import { writeOutput } from '../platform/outputFile.ts';
@@ -110,11 +112,11 @@ function recordPage(shown: Omit<PageRecord, 'writtenAt' | 'version'>): string {
       (found: string) => `${found}<meta http-equiv="content-security-policy" content="${policy}">`,
     ],
     ['<link rel="stylesheet" href="page.css">', () => `<style>${style}</style>`],
-    // No text of a record can end its element.
+    // No text of a record can end its element, or be obeyed by a terminal that shows the file.
     [
       '<script type="module" src="page.js"></script>',
       () =>
-        `<script type="application/json" id="record">${JSON.stringify(record).replaceAll('<', '\\u003c')}</script><script type="module">${script}</script>`,
+        `<script type="application/json" id="record">${escapeControls(JSON.stringify(record)).replaceAll('<', '\\u003c')}</script><script type="module">${script}</script>`,
     ],
   ] as const;
   return replaced.reduce((text, [from, to]) => {

@@ -24,6 +24,8 @@ import {
   PUBLIC_KEYS_FILE,
   publicKeysOf,
 } from '../../src/controller/keys/controllerKeys.ts';
+import { conditionsOf } from '../../src/controller/reports/conditions.ts';
+import { readEvidence } from '../../src/controller/reports/evidence.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { configMapsOf } from '../../src/kube/object.ts';
 import { monoNow } from '../../src/platform/clock.ts';
@@ -38,6 +40,8 @@ import {
   signatureOf,
 } from '../../src/protocol/signature.ts';
 import { millis, shift } from '../../src/protocol/units.ts';
+import { createReader } from '../../src/ui/answers/reader.ts';
+import { timelineAnswer } from '../../src/ui/answers/timeline.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { silent } from '../support/database.ts';
 import { IngestBed } from '../support/ingestBed.ts';
@@ -214,6 +218,7 @@ needs(
       shipper = begin();
       await waitFor('everything is acknowledged', () => shipper.unacknowledged === 0);
       expect(await attributed()).toEqual([{ node: 'node-a', attributed: true, records: 9 }]);
+      expect(await saysOfItsAgent('node-a')).toEqual(['The agent reports.', false]);
     } finally {
       await shipper.stop(0);
       rmSync(dir, { recursive: true });
@@ -225,6 +230,7 @@ needs(
     await bed.sender.send(agent.batch(1, events(1, 2)));
     await acked(agent, 2);
     expect(await attributed()).toEqual([{ node: 'node-a', attributed: false, records: 2 }]);
+    expect(await saysOfItsAgent('node-a')).toEqual([expect.stringContaining('without signatures'), true]);
     await enrol('node-a', 'agent-a');
     await bed.sender.send(agent.batch(3, events(3, 4)));
     expect(await rejected()).toEqual([{ reason: 'not_signed', claimed_node: 'node-a' }]);
@@ -625,6 +631,19 @@ const rejected = (count = 1) =>
 
 const attributed = () =>
   rows('SELECT node, attributed, records_stored::int AS records FROM plegwatch.epochs ORDER BY node');
+
+/** The message of the condition `AgentReporting`, and whether the page says that nothing is signed. */
+async function saysOfItsAgent(node: string): Promise<readonly [string | undefined, boolean]> {
+  const [{ node_id: id = 0 } = {}] = await rows(`SELECT node_id FROM store.node WHERE name = '${node}'`);
+  const [evidence] = (await bed.store.run(readEvidence, [[Number(id)]])).rows;
+  if (evidence === undefined) throw new Error(`there is no evidence of ${node}`);
+  const conditions = conditionsOf(evidence, {});
+  const page = await timelineAnswer(
+    createReader(bed.store, undefined, 1)(AbortSignal.timeout(60_000)),
+    new URLSearchParams({ cluster: CLUSTER, node, last: '3600' }),
+  );
+  return [conditions.find(({ type }) => type === 'AgentReporting')?.message, page.isUnsigned];
+}
 
 const nodeKeys = () =>
   rows('SELECT n.name, k.* FROM store.node_key k JOIN store.node n USING (node_id) ORDER BY 1, 4');

@@ -16,6 +16,7 @@ import { loadAgentScript } from '../../src/controller/ingest/agentScript.ts';
 import { newControllerKeys, publicKeysOf } from '../../src/controller/keys/controllerKeys.ts';
 import { createLogger } from '../../src/platform/log.ts';
 import { ACCEPTED_VERSIONS } from '../../src/protocol/batch.ts';
+import { ENROLMENT_FIELD } from '../../src/protocol/enrolment.ts';
 import { ackReplyKey, flowSettingsKey, QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { ackStatement, newSigningKey, signatureOf } from '../../src/protocol/signature.ts';
 import { millis } from '../../src/protocol/units.ts';
@@ -27,6 +28,8 @@ import { waitFor } from '../support/waitFor.ts';
 const CLUSTER = 'prod';
 const NODE = 'node-1';
 const PATIENT = { maxRetry: millis(100), onError: () => undefined, patient: true };
+const MIB = 1024 * 1024;
+const HUGE = 16 * MIB;
 const FORGED = 2_147_483_646;
 
 let redis: LocalRedis;
@@ -53,6 +56,7 @@ needs('redis-server')('an agent', () => {
   test('refuses an acknowledgement of records that it never wrote, keeps them all, and believes the next plausible one', async () => {
     const spool = await bed.open();
     await write(spool, 1, 20);
+    await publishFlow();
     shipper = await ship(spool);
     await reply(spool.current, { ackGeneration: await askedGeneration(spool.current), ackedSeq: FORGED });
     const refusing = await waitFor('the refusal', () => shipper?.ackError ?? undefined);
@@ -80,6 +84,7 @@ needs('redis-server')('an agent', () => {
     await write(spool, 1, 5);
     const [earlier] = spool.epochs;
     if (earlier === undefined || earlier === spool.current) throw new Error('there is no earlier epoch');
+    await publishFlow();
     shipper = await ship(spool);
     await reply(earlier, { ackGeneration: await askedGeneration(earlier), ackedSeq: FORGED });
     await waitFor('the refusal', () => shipper?.refusedAcks === 1);
@@ -88,6 +93,35 @@ needs('redis-server')('an agent', () => {
     await reply(earlier, { ackGeneration: await askedGeneration(earlier, 2), ackedSeq: more });
     await waitFor('the acknowledgement', () => earlier.isAcknowledged);
     expect(shipper.ackError).toBeNull();
+  });
+
+  test('reads no flow settings of 16 MiB, and follows those that a controller puts in their place', async () => {
+    const spool = await bed.open();
+    await write(spool, 1, 20);
+    await client.setrange(flowSettingsKey(CLUSTER), HUGE - 1, 'x');
+    const before = await sentBytes();
+    shipper = startShipper(spool);
+    await waitFor('it has asked for them', () => shipper?.error?.includes('flow settings'));
+    await publishFlow();
+    expect(await askedGeneration(spool.current)).toBeGreaterThan(0);
+    expect((await sentBytes()) - before).toBeLessThan(MIB);
+  });
+
+  test('reads no reply of 16 MiB, neither to its epoch nor beside it, and believes the one that a controller puts in its place', async () => {
+    const spool = await bed.open();
+    await write(spool, 1, 20);
+    const { epoch } = spool.current.meta;
+    for (const field of [epoch, 'another', ENROLMENT_FIELD]) await hugeReply(field);
+    const before = await sentBytes();
+    shipper = await ship(spool);
+    const ackGeneration = await askedGeneration(spool.current);
+    // It asks for replies until it has one.
+    const asked = await repliesRead();
+    await waitFor('it asks again', async () => (await repliesRead()) > asked);
+    expect(shipper.unacknowledged).toBe(20);
+    await reply(spool.current, { ackGeneration, ackedSeq: 20 });
+    await waitFor('the acknowledgement', () => shipper?.unacknowledged === 0);
+    expect((await sentBytes()) - before).toBeLessThan(MIB);
   });
 
   test('that has the keys of the controller believes only what it signed for this node, this epoch and this seq', async () => {
@@ -186,15 +220,19 @@ needs('redis-server')('a queue', () => {
   });
 });
 
-async function ship(
-  spool: Spool,
-  more: Partial<ShipperOptions> = {},
-  window = 1024 * 1024,
-): Promise<Shipper> {
+async function publishFlow(window = MIB): Promise<void> {
   const flow = { queues: 1, window, accepts: ACCEPTED_VERSIONS };
   await loadAgentScript(client);
   await client.hset(`${queuePrefix(CLUSTER, 0)}:${QUEUE_NAME}:meta`, 'opts.maxLenEvents', 100);
   await client.set(flowSettingsKey(CLUSTER), JSON.stringify(flow));
+}
+
+async function ship(spool: Spool, more: Partial<ShipperOptions> = {}, window = MIB): Promise<Shipper> {
+  await publishFlow(window);
+  return startShipper(spool, more);
+}
+
+function startShipper(spool: Spool, more: Partial<ShipperOptions> = {}): Shipper {
   return new Shipper({
     redis: { redisUrl: redis.urlOf('agent', CLUSTER) },
     cluster: CLUSTER,
@@ -210,6 +248,25 @@ async function ship(
     log: createLogger('fatal', 'test'),
     ...more,
   });
+}
+
+/** Made by Redis itself. */
+async function hugeReply(field: string): Promise<void> {
+  const script = "return redis.call('hset', KEYS[1], ARGV[1], string.rep('x', ARGV[2]))";
+  await client.eval(script, 1, ackReplyKey(CLUSTER, NODE), field, HUGE);
+}
+
+/** How many bytes Redis has sent to all its clients. */
+async function sentBytes(): Promise<number> {
+  return Number(/total_net_output_bytes:(\d+)/.exec(await client.info('stats'))?.[1]);
+}
+
+/** How often anybody has read from a hash. */
+async function repliesRead(): Promise<number> {
+  const calls = (await client.info('commandstats')).matchAll(
+    /cmdstat_(?:hgetall|hmget|hstrlen):calls=(\d+)/g,
+  );
+  return [...calls].reduce((sum, [, each]) => sum + Number(each), 0);
 }
 
 async function reply(epoch: Epoch, value: object): Promise<void> {

@@ -52,14 +52,16 @@ const MORE_THAN_AGENTS_MAY = (cluster: string): Readonly<Record<string, readonly
   'mark a job as stalled': ['SADD', queueKey('stalled', cluster), JOB],
   'limit the rate of a queue': ['SET', queueKey('limiter', cluster), '1'],
   'set the counter of a queue': ['SET', queueKey('id', cluster), 'x'],
+  'read flow settings of any length': ['GET', flowSettingsKey(cluster)],
+  'read all replies of a node, of any length': ['HGETALL', ackReplyKey(cluster, NODE)],
   'write a reply': ['HSET', ackReplyKey(cluster, NODE), 'epoch', '{}'],
   'delete the replies': ['DEL', ackReplyKey(cluster, NODE)],
   'write the flow settings': ['SET', flowSettingsKey(cluster), '{}'],
 });
 /** What an agent does, to a cluster that may not be its own. */
 const WHAT_AGENTS_DO = (cluster: string): Readonly<Record<string, readonly string[]>> => ({
-  'read the flow settings': ['GET', flowSettingsKey(cluster)],
-  'read its replies': ['HGETALL', ackReplyKey(cluster, NODE)],
+  'read the flow settings': ['GETRANGE', flowSettingsKey(cluster), '0', '9'],
+  'read its replies': ['HMGET', ackReplyKey(cluster, NODE), 'epoch'],
   'write a job': ['HMSET', queueKey(JOB, cluster), 'a', 'b'],
   'see whether there is a job': ['EXISTS', queueKey(JOB, cluster)],
   'let a job wait': ['LPUSH', queueKey('wait', cluster), JOB],
@@ -223,7 +225,8 @@ needs('redis-server', 'postgres')('the Redis users of a cluster', () => {
   });
 
   test.each([
-    ['GET', `GET ${flowSettingsKey(CLUSTER)}`],
+    ['GETRANGE', `GETRANGE ${flowSettingsKey(CLUSTER)}`],
+    ['HSTRLEN', `HSTRLEN ${ackReplyKey(CLUSTER, '')}`],
     ['EVALSHA', 'EVALSHA {plegwatch:test:0}:evidence:wait'],
     ['HMSET', 'HMSET {plegwatch:test:0}:evidence:'],
   ])(
@@ -275,7 +278,7 @@ needs('redis-server', 'postgres')('the Redis users of a cluster', () => {
   });
 
   test('no script gives an agent a right that it lacks', async () => {
-    const sha = String(await admin.script('LOAD', "return redis.call('HGETALL', ARGV[1])"));
+    const sha = String(await admin.script('LOAD', "return redis.call('HMGET', ARGV[1], 'data')"));
     const agent = clients.get('agent');
     await expect(agent?.evalsha(sha, 1, queueKey('wait'), queueKey(JOB))).rejects.toThrow(REFUSED);
     await expect(agent?.evalsha(sha, 0, queueKey(JOB))).rejects.toThrow(REFUSED);

@@ -42,6 +42,7 @@ export const row: EvidenceRow = {
   status_digest: null,
   epoch: 'a1b2c3d4-0000-4000-8000-000000000001',
   complete_through: ago(6),
+  attributed: true,
   kubelet_seen_to: ago(15),
   agent_version: '0.1.0',
   runtime_name: 'containerd',

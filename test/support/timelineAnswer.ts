@@ -13,7 +13,14 @@ export const rows = <T>(...all: readonly T[]) => ({ rows: all, cut: null });
 
 export const timelineAnswer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
   ...{ cluster: 'east', node: 'n', now: at(3600), from: at(0), to: at(3600) },
-  ...{ firstSeen: at(0), lastSeen: at(3600), empty: null, containers: [], histBoundsMs: [] },
+  ...{
+    isUnsigned: false,
+    firstSeen: at(0),
+    lastSeen: at(3600),
+    empty: null,
+    containers: [],
+    histBoundsMs: [],
+  },
   ...{ sessions: rows(), gaps: rows(), hangs: rows(), modes: rows(), conditions: rows(), relists: rows() },
   ...{ events: rows(), changes: rows(), findings: rows() },
   ...{ lags: rows(), earlier: { events: [], changes: [] } },

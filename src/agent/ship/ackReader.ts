@@ -1,6 +1,8 @@
 /*
  * Reads from Redis what controllers write: the flow settings, and the ack replies of this node. It asks for replies soon after
  * something was sent, and less and less often while nothing changes.
+ *
+ * It reads no value that is longer than any of a controller: whoever may write the keys could otherwise fill the memory of every node.
  */
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
@@ -11,6 +13,7 @@ import {
   ackReplyKey,
   type FlowSettings,
   flowSettingsKey,
+  MAX_VALUE_BYTES,
   parseAckReply,
   parseFlowSettings,
 } from '../../protocol/redisKeys.ts';
@@ -24,6 +27,8 @@ const FLOW_SETTINGS_INTERVAL = millis(5_000);
 /** The first wait for a reply after something was sent. It doubles up to the second. */
 const MIN_REPLY_WAIT = millis(200);
 const MAX_REPLY_WAIT = millis(5_000);
+
+const TOO_LONG = `a value is longer than ${MAX_VALUE_BYTES} bytes`;
 
 export interface AckReaderOptions {
   readonly cluster: string;
@@ -85,9 +90,10 @@ export class AckReader {
     const askedAt = this.#flowSettingsAskedAt;
     if (askedAt !== null && between(askedAt, now) < FLOW_SETTINGS_INTERVAL) return;
     const key = flowSettingsKey(this.#options.cluster);
-    const json = await this.#unlessWrongType(key, () => this.#redis.get(key));
+    const json = await this.#unlessWrongType(key, () => this.#redis.getrange(key, 0, MAX_VALUE_BYTES));
     this.#flowSettingsAskedAt = now;
-    if (json === null) return;
+    if (json === null || json === '') return;
+    if (Buffer.byteLength(json) > MAX_VALUE_BYTES) return this.#logOnce(key, TOO_LONG);
     const settings = parseFlowSettings(json);
     if (settings.ok) this.#flowSettings = settings.value;
     else this.#logOnce(key, settings.error);
@@ -104,20 +110,36 @@ export class AckReader {
     const isDue = hurry || askedAt === null || between(askedAt, now) >= this.#replyWait;
     if ((awaiting.length === 0 && !enrolment) || !isDue) return [];
     const key = ackReplyKey(this.#options.cluster, this.#options.node);
-    const replies = (await this.#unlessWrongType(key, () => this.#redis.hgetall(key))) ?? {};
+    const fields = awaiting.map(({ epoch }) => epoch.meta.epoch);
+    if (enrolment) fields.push(ENROLMENT_FIELD);
+    const replies = (await this.#unlessWrongType(key, () => this.#readFields(key, fields))) ?? new Map();
     this.#repliesAskedAt = now;
     this.#replyWait = millis(Math.min(MAX_REPLY_WAIT, 2 * this.#replyWait) / 1000);
-    const confirmation = replies[ENROLMENT_FIELD];
-    if (enrolment && confirmation !== undefined) await this.#options.onEnrolment?.(confirmation);
+    const confirmation = replies.get(ENROLMENT_FIELD);
+    if (confirmation !== undefined) await this.#options.onEnrolment?.(confirmation);
     const believed: DeliveryReply[] = [];
     for (const delivery of awaiting) {
-      const json = replies[delivery.epoch.meta.epoch];
+      const json = replies.get(delivery.epoch.meta.epoch);
       if (json === undefined) continue;
       const reply = parseAckReply(json);
       if (reply.ok) believed.push(...(await this.#believed(delivery, reply.value, json)));
       else this.#logOnce(key, reply.error);
     }
     return believed;
+  }
+
+  /** Those of the fields that are there. */
+  async #readFields(key: string, fields: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const lengths = await Promise.all(fields.map((field) => this.#redis.hstrlen(key, field)));
+    const isTooLong = (length: number) => length > MAX_VALUE_BYTES;
+    if (lengths.some(isTooLong)) this.#logOnce(key, TOO_LONG);
+    const readable = fields.filter((_, i) => {
+      const length = lengths[i] ?? 0;
+      return length > 0 && !isTooLong(length);
+    });
+    if (readable.length === 0) return new Map();
+    const values = await this.#redis.hmget(key, ...readable);
+    return new Map(readable.flatMap((field, i) => (values[i] == null ? [] : [[field, values[i]]])));
   }
 
   async #believed(delivery: EpochDelivery, reply: AckReply, json: string): Promise<DeliveryReply[]> {

@@ -5,14 +5,14 @@
  * written, the key lives as long as this agent.
  */
 import type { KeyObject } from 'node:crypto';
-import { open, readFile, rename } from 'node:fs/promises';
+import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { newSigningKey, privateKeyOf, privateKeyText } from '../../protocol/signature.ts';
 import { parseJson } from '../../protocol/validation.ts';
-import { errorCode } from '../spool/files.ts';
+import { errorCode, openPlain, readPlain } from '../spool/files.ts';
 
 const FILE_NAME = 'node-key.json';
 
@@ -53,7 +53,7 @@ export async function openNodeKey(options: NodeKeyOptions): Promise<KeyObject> {
 async function load(file: string, { cluster, node, machine }: NodeKeyOptions): Promise<KeyObject | null> {
   let json: string;
   try {
-    json = await readFile(file, 'utf8');
+    json = await readPlain(file);
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return null;
     throw error;
@@ -66,7 +66,7 @@ async function load(file: string, { cluster, node, machine }: NodeKeyOptions): P
 }
 
 async function save(file: string, saved: v.InferOutput<typeof SavedKeySchema>): Promise<void> {
-  const handle = await open(`${file}.new`, 'w', 0o600);
+  const handle = await openPlain(`${file}.new`, 'w', 0o600);
   try {
     // A file that is there already keeps its mode.
     await handle.chmod(0o600);

@@ -14,6 +14,7 @@ import { BATCH_VERSION } from '../../protocol/batch.ts';
 import type { AckReply } from '../../protocol/redisKeys.ts';
 import type { RedisSettings } from '../../redis/access.ts';
 import { connectRedis, type RedisClient } from '../../redis/client.ts';
+import { ReplyGuard } from '../../redis/replyGuard.ts';
 import type { AgentInternals } from '../config.ts';
 import type { Spool } from '../spool/spool.ts';
 import { AckReader } from './ackReader.ts';
@@ -69,6 +70,10 @@ export class Shipper {
       maxRetry: intervals.intervalRedisRetry,
       onError: (error) => this.#onError(error),
       onReady: () => this.#onReady(),
+      guard: new ReplyGuard({
+        maxPause: intervals.intervalRedisRetry,
+        onFault: (fault) => this.#onUnreadable(fault),
+      }),
     });
     const { enrolment, controllerKeys } = options;
     const onEnrolment = (json: string) => enrolment?.confirm(json) ?? Promise.resolve();
@@ -161,6 +166,10 @@ export class Shipper {
 
   #onError(error: string): void {
     if (!this.#hasEnded) this.#status.unreachable(error);
+  }
+
+  #onUnreadable(fault: string): void {
+    if (!this.#hasEnded) this.#status.unreadable(fault);
   }
 
   /** The Redis behind a new connection may have lost everything: everything is asked for again. */

@@ -16,6 +16,7 @@ export class ShippingStatus {
   readonly #log: Logger;
   readonly #backoff = new Backoff(BACKOFF);
   #error: string | null = 'not connected yet';
+  #unreadable: string | null = null;
   #pausedUntil = mono(0);
 
   constructor(log: Logger) {
@@ -31,8 +32,16 @@ export class ShippingStatus {
   }
 
   unreachable(error: string): void {
-    if (this.#error === null) this.#log.warn({ error }, 'Redis unreachable, records stay in the spool');
-    this.#error = error;
+    const reason = this.#unreadable ?? error;
+    if (this.#error === null)
+      this.#log.warn({ error: reason }, 'Redis unreachable, records stay in the spool');
+    this.#error = reason;
+  }
+
+  /** A connection was closed for what Redis sent. Until shipping works again, that is the reason for all that fails after it. */
+  unreadable(error: string): void {
+    this.#unreadable = error;
+    this.unreachable(error);
   }
 
   /** An attempt failed: the next one waits. */
@@ -56,6 +65,7 @@ export class ShippingStatus {
   succeeded(): void {
     if (this.#error !== null) this.#log.info('Redis reachable, records are shipped');
     this.#error = null;
+    this.#unreadable = null;
     this.#backoff.reset();
   }
 }

@@ -1,7 +1,8 @@
 /*
  * The files of the spool. The file system is a port, so that tests can use a disk that fills up or loses power at any step.
  */
-import { mkdir, open, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type * as v from 'valibot';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
@@ -23,6 +24,7 @@ export interface SpoolFiles {
   open(path: string, flags: 'r' | 'w' | 'ax'): Promise<SpoolFile>;
   readText(path: string): Promise<string>;
   makeFolder(path: string): Promise<void>;
+  /** The files and folders in a folder, without links and what else may be there. */
   list(path: string): Promise<string[]>;
   rename(from: string, to: string): Promise<void>;
   /** Removes a file, or a folder with its content. Does nothing if there is none. */
@@ -32,14 +34,51 @@ export interface SpoolFiles {
   usage(path: string): Promise<number>;
 }
 
+const { O_RDONLY, O_WRONLY, O_CREAT, O_TRUNC, O_APPEND, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
+/** Without waiting for the other end of a pipe, and without following a link. */
+const OPEN_FLAGS = {
+  r: O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
+  w: O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK,
+  ax: O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_NONBLOCK,
+} as const;
+
+/**
+ * Opens a file or folder beside the spool, and nothing else: a pipe would be waited for without an end, and a link leads to a file that is
+ * not ours. Throws ELOOP for a link, and ENXIO or NOT_A_FILE for the rest.
+ */
+export async function openPlain(
+  path: string,
+  flags: keyof typeof OPEN_FLAGS,
+  mode = 0o666,
+): Promise<FileHandle> {
+  const handle = await open(path, OPEN_FLAGS[flags], mode);
+  const found = await handle.stat();
+  if (found.isFile() || found.isDirectory()) return handle;
+  await handle.close();
+  throw Object.assign(new Error(`${path} is neither a file nor a folder`), { code: 'NOT_A_FILE' });
+}
+
+/** The text of a file. */
+export async function readPlain(path: string): Promise<string> {
+  const handle = await openPlain(path, 'r');
+  try {
+    return await handle.readFile('utf8');
+  } finally {
+    await handle.close();
+  }
+}
+
 export const LOCAL_FILES: SpoolFiles = {
-  open,
-  readText: (path) => readFile(path, 'utf8'),
+  open: openPlain,
+  readText: readPlain,
   makeFolder: async (path) => void (await mkdir(path, { recursive: true })),
-  list: (path) => readdir(path),
+  async list(path) {
+    const entries = await readdir(path, { withFileTypes: true });
+    return entries.filter((each) => each.isFile() || each.isDirectory()).map(({ name }) => name);
+  },
   rename,
   remove: (path) => rm(path, { recursive: true, force: true }),
-  stat,
+  stat: lstat,
   async usage(path) {
     const { blocks, bfree, bavail } = await statfs(path);
     const used = blocks - bfree;
@@ -67,8 +106,13 @@ const UNREADABLE: readonly unknown[] = [
   'Unknown system error -117',
 ];
 
+/** Something else than a file has the name: a link, a pipe that nobody reads, another thing, a folder. */
+const NO_FILE: readonly unknown[] = ['ELOOP', 'ENXIO', 'NOT_A_FILE', 'EISDIR'];
+const isNoFile = (error: unknown): boolean => NO_FILE.includes(errorCode(error));
+
 /** Whether an error means that data cannot be read, now and probably for ever. */
-export const isUnreadable = (error: unknown): boolean => UNREADABLE.includes(errorCode(error));
+export const isUnreadable = (error: unknown): boolean =>
+  UNREADABLE.includes(errorCode(error)) || isNoFile(error);
 
 /** The folder of a spool, the file system that it is in, and the log that says what cannot be read or written there. */
 export interface SpoolFolder {
@@ -91,7 +135,8 @@ export async function readJson<S extends v.GenericSchema>(
     if (read.ok) return read.value;
     log.error({ file, error: read.error }, 'spool file unreadable');
   } catch (error) {
-    if (error instanceof SyntaxError || errorCode(error) === 'ENOENT') return null;
+    const isMissing = errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR';
+    if (error instanceof SyntaxError || isMissing) return null;
     if (!isUnreadable(error)) throw error;
     log.error({ file, error: messageOf(error) }, 'spool file unreadable');
   }
@@ -120,7 +165,7 @@ async function replace(
   value: unknown,
   beforeClose: (file: SpoolFile) => Promise<void>,
 ): Promise<void> {
-  const file = await files.open(`${path}.new`, 'w');
+  const file = await openNew(files, `${path}.new`);
   try {
     await writeAll(file, JSON.stringify(value));
     await beforeClose(file);
@@ -128,6 +173,17 @@ async function replace(
     await file.close();
   }
   await files.rename(`${path}.new`, path);
+}
+
+/** Opens an empty file under a name that is ours. Something else that has it is removed. */
+export async function openNew(files: SpoolFiles, path: string): Promise<SpoolFile> {
+  try {
+    return await files.open(path, 'w');
+  } catch (error) {
+    if (!isNoFile(error)) throw error;
+    await files.remove(path);
+    return files.open(path, 'w');
+  }
 }
 
 /** Makes the names in a folder survive a power cut; without it, a new file may be gone although its data was synced. */

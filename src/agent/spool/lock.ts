@@ -7,7 +7,7 @@
  * The lock is on the file, not on its name: if someone deletes the file or replaces the folder, another agent can lock the next one.
  * The holder notices, changes nothing any more that both have in common, and starts again.
  */
-import { statSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -55,6 +55,8 @@ export async function lockSpool(dir: string, onWait: () => void, signal: AbortSi
 function tryLock(file: string): SpoolLock | null {
   let database: DatabaseSync | undefined;
   try {
+    if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === false)
+      throw new Error('what has its name is no file');
     database = new DatabaseSync(file);
     database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
     const held = database;
@@ -78,6 +80,6 @@ function isStill(file: string, locked: string | null): boolean {
 
 /** Which file has a name; the number of a file that is open is not used again. Null if there is none. */
 function idOf(file: string): string | null {
-  const found = statSync(file, { throwIfNoEntry: false });
+  const found = lstatSync(file, { throwIfNoEntry: false });
   return found === undefined ? null : `${found.dev} ${found.ino}`;
 }

@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import { messageOf } from '../../platform/errors.ts';
 import type { Epoch, EpochList } from './epoch.ts';
-import { errorCode, type SpoolFiles, type SpoolFolder, writeAll, writeDurably } from './files.ts';
+import { errorCode, openNew, type SpoolFiles, type SpoolFolder, writeAll, writeDurably } from './files.ts';
 import type { LostRange } from './lostRanges.ts';
 
 const RESERVE_FILE = 'reserve';
@@ -89,7 +89,7 @@ export async function writeReserve(files: SpoolFiles, dir: string): Promise<void
   const path = join(dir, RESERVE_FILE);
   try {
     if ((await sizeOf(files, path)) >= RESERVE_BYTES) return;
-    const file = await files.open(path, 'w');
+    const file = await openNew(files, path);
     try {
       await writeAll(file, '\0'.repeat(RESERVE_BYTES));
       await file.datasync();

@@ -8,7 +8,14 @@ import type { Logger } from '../../platform/log.ts';
 import { int4 } from '../../protocol/validation.ts';
 import type { Heartbeat } from './agentHeartbeat.ts';
 import { Epoch, type EpochContent, EpochMetaSchema } from './epoch.ts';
-import { isUnreadable, readJson, type SpoolFiles, type SpoolFolder, writeDurably } from './files.ts';
+import {
+  errorCode,
+  isUnreadable,
+  readJson,
+  type SpoolFiles,
+  type SpoolFolder,
+  writeDurably,
+} from './files.ts';
 import { type LostRange, LostRangeSchema, LostRanges } from './lostRanges.ts';
 import { type ReadStretch, readSegment } from './readSegment.ts';
 import { firstSeqOf, SEGMENT_BYTES, type Segment } from './segment.ts';
@@ -75,7 +82,15 @@ async function recoverEpoch(
 
 /** An epoch without meta.json died before its first record. If it has records all the same, it is left for people to look at. */
 async function removeUnstarted(dir: string, { files, log }: SpoolFolder): Promise<void> {
-  if ((await files.list(dir)).some((name) => name.endsWith('.seg'))) {
+  const names = await files.list(dir).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOTDIR') return null;
+    throw error;
+  });
+  if (names === null) {
+    log.warn({ file: dir }, 'file among the epochs ignored');
+    return;
+  }
+  if (names.some((name) => name.endsWith('.seg'))) {
     log.error({ dir }, 'epoch has records but no readable meta.json, ignored');
     return;
   }

@@ -86,8 +86,9 @@ export function digestOf(status: ReportStatus): string {
     ],
     [mode, modeSince, stream, missed, missedEvents, modeHistory, status.listHang],
     conditions.map(({ type, status: value, reason }) => [type, value, reason]),
-    // Why the mode is unknown. Other messages may be different at each failure.
+    // Why the mode is unknown, and whether what an agent sends is signed. Other messages may be different at each failure.
     conditionOf(status, 'EventedPLEGInUse')?.message,
+    conditionOf(status, 'AgentReporting')?.message,
   ];
   return createHash('sha256').update(JSON.stringify(relevant)).digest('hex');
 }

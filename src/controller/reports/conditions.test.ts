@@ -3,6 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { ago, build, DAY, hang, state, withState } from '../../../test/support/evidenceRow.ts';
+import { digestOf } from './build.ts';
 import type { ReportCondition, ReportStatus } from './status.ts';
 
 function condition(status: ReportStatus, type: string): ReportCondition | undefined {
@@ -37,6 +38,17 @@ describe('conditions', () => {
     expect(stateOf(silent, 'Ready')).toBe('False AgentSilent');
     expect(stateOf(silent, 'RelistHealthy')).toBe('Unknown AgentSilent');
     expect(stateOf(silent, 'EvidenceComplete')).toBe('False AgentSilent');
+  });
+
+  test('of an agent that does not sign, AgentReporting says so, and the report is written again when that changes', () => {
+    const signed = build();
+    const unsigned = build({ attributed: false });
+    expect(condition(signed, 'AgentReporting')?.message).toBe('The agent reports.');
+    expect(condition(unsigned, 'AgentReporting')?.message).toBe(
+      'The agent reports, without signatures: whoever has the Redis user of agents may have sent this in its name.',
+    );
+    expect(stateOf(unsigned, 'AgentReporting')).toBe('True Reporting');
+    expect(digestOf(unsigned)).not.toBe(digestOf(signed));
   });
 
   test.each([

@@ -70,6 +70,11 @@ const unknown = <R extends string>(reason: R, message: string): ConditionState<R
   ...{ status: 'Unknown', reason, message },
 });
 
+const REPORTING = yes('Reporting', 'The agent reports.');
+const REPORTING_UNSIGNED = yes(
+  'Reporting',
+  'The agent reports, without signatures: whoever has the Redis user of agents may have sent this in its name.',
+);
 const BEHIND = unknown('IngestBehind', 'Evidence may be waiting to be stored; the agent may be reporting.');
 const NEVER_SEEN = no(
   'NeverSeen',
@@ -84,7 +89,7 @@ export function conditionsOf(row: EvidenceRow, options: SilenceOptions): ReportC
   const { agent, stream, lists, mode } = presentStates(row, options);
   const states: [ConditionType, ConditionState][] = [
     ['Ready', ready(agent, lists)],
-    ['AgentReporting', agent],
+    ['AgentReporting', agent === REPORTING && row.attributed === false ? REPORTING_UNSIGNED : agent],
     ['StreamConnected', stream],
     ['RelistHealthy', lists],
     ['EvidenceComplete', evidenceComplete(row, agent)],
@@ -129,7 +134,7 @@ export function agentReporting(
   row: AgentRow,
   options: SilenceOptions,
 ): ConditionState<(typeof AGENT_REASONS)[number]> {
-  if (isReporting(row, options)) return yes('Reporting', 'The agent reports.');
+  if (isReporting(row, options)) return REPORTING;
   const isBehind =
     row.ingest_caught_up_ms < (row.last_seen === null ? 1 : maxAnswerMs(options.silentAfterMs));
   if (isBehind && !isSilentAlready(row)) return BEHIND;

@@ -59,6 +59,8 @@ export const readEvidence = statement(
     status_digest: report.status_digest,
     epoch: nullable(epoch.epoch),
     complete_through: epoch.complete_through,
+    /** Whether every stored batch of the epoch was signed; null if there is none. */
+    attributed: nullable(bool),
     /** The last stored scrape of the kubelet, by any of the node's agents. */
     kubelet_seen_to: epoch.kubelet_seen_to,
     ...{ agent_version: text, runtime_name: text, runtime_version: text, kubelet_version: text },

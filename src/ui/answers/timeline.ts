@@ -5,7 +5,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import { databaseNow, oneOf, typed } from '../../store/expressions.ts';
 import { notFound } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
-import { int4Array, timestamptz } from '../../store/schema/columns.ts';
+import { bool, int4Array, timestamptz } from '../../store/schema/columns.ts';
 import { cluster, epoch, node } from '../../store/schema/tables.ts';
 import { nullable } from '../../store/statement.ts';
 import type { Container, Rows, TimelineAnswer } from '../api.ts';
@@ -77,6 +77,11 @@ async function findNode(
           sql`CASE WHEN ${node.first_seen} IS NOT NULL THEN least(${node.first_seen}, (SELECT min(${epoch.started_at}) FROM ${epoch} WHERE ${epoch.node_id} = ${node.node_id})) END`,
         ),
         lastSeen: node.last_seen,
+        isUnsigned: typed(
+          bool,
+          sql`EXISTS (SELECT FROM ${epoch} WHERE ${epoch.node_id} = ${node.node_id} AND ${epoch.incarnation} = ${node.incarnation}
+                      AND NOT ${epoch.is_attributed})`,
+        ),
         now: typed(timestamptz, databaseNow),
         histBoundsMs: typed(int4Array, sql`store.hist_bounds()`),
       })

@@ -121,7 +121,8 @@ function shownRange({ period }: NodePlace, answer: TimelineAnswer | undefined): 
   return { from: now - Math.min(period.last * 1000, Math.max(MIN_LIVE_MS, known * 1.03)), to: now };
 }
 
-function seenInWords({ firstSeen, lastSeen, now }: TimelineAnswer): string {
+function seenInWords({ firstSeen, lastSeen, now, isUnsigned }: TimelineAnswer): string {
   if (firstSeen === null || lastSeen === null) return 'This node never had an agent.';
-  return `observed since ${moment(msOf(firstSeen))} UTC, last seen ${ago(msOf(now) - msOf(lastSeen))}`;
+  const seen = `observed since ${moment(msOf(firstSeen))} UTC, last seen ${ago(msOf(now) - msOf(lastSeen))}`;
+  return isUnsigned ? `${seen}, without signatures: its evidence may be another's` : seen;
 }

@@ -23,7 +23,14 @@ const rows = <T>(all: readonly T[], until: number | null = null) => ({
 /** It was heard of until 03:10, and it is 04:00. */
 const answer = (more: Partial<TimelineAnswer> = {}): TimelineAnswer => ({
   ...{ cluster: 'east', node: 'n', now: at(3600), from: at(0), to: at(3600) },
-  ...{ firstSeen: at(0), lastSeen: at(600), containers: [], histBoundsMs: [], empty: null },
+  ...{
+    firstSeen: at(0),
+    lastSeen: at(600),
+    isUnsigned: false,
+    containers: [],
+    histBoundsMs: [],
+    empty: null,
+  },
   ...{ sessions: rows([]), gaps: rows([]), hangs: rows([]), modes: rows([]), conditions: rows([]) },
   ...{ relists: rows([]), events: rows([]), changes: rows([]), findings: rows([]) },
   ...{ lags: rows([]), earlier: { events: [], changes: [] } },
