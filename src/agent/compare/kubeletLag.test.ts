@@ -661,6 +661,14 @@ describe('what a miss says of the kubelet', () => {
     expect(kubeletOf(steps)).toEqual({ is: 'not_observed', why });
   });
 
+  test('a miss of a start after the end of its pod says so: no status shows that start', () => {
+    const ended = [...covered, ...podsWatched(1), podShown(1.5, 'u1', {}), podEnded(2, 'u1')];
+    expect(kubeletOf([...ended, ...pod, listed(5, C1_RUNNING)])).toEqual({
+      is: 'not_observed',
+      why: 'pod_ended',
+    });
+  });
+
   test('an answer to a question from before the proof of a miss says nothing of it', () => {
     const early = podAnswered(10.015, 'u1', { c1: 'running' });
     expect(kubeletOf([...stopped, early])).toEqual({ is: 'not_observed', why: 'not_asked' });
