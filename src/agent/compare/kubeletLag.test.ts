@@ -306,6 +306,13 @@ describe('what accuses nobody', () => {
       ...listedAlike(C1_RUNNING, 10, 15, 20),
       podAnswered(15.3, 'u1', {}),
     ],
+    'nothing is late that may have happened before its pod ended, although its end overtook all else of it': [
+      ...[...covered, ...podsWatched(1), ...runningPod],
+      podEnded(4.8, 'u1'),
+      podShown(4.85, 'u1', {}),
+      ...listedAlike(C1_RUNNING, 10, 15, 20),
+      podAnswered(15.3, 'u1', {}),
+    ],
     'nothing is late of a pod that the kubelet does not know': [
       ...covered,
       ...podsWatched(1),

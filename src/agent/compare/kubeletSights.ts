@@ -231,9 +231,10 @@ export class KubeletSights {
     pod.watch(seen, at);
   }
 
+  /** Of a pod that nothing has named too: its end may have overtaken the message that does. */
   #end(podUid: string, at: Mono): void {
-    const pod = this.#pods.get(podUid);
-    if (pod === undefined) return;
+    const pod = this.#pods.get(podUid) ?? new SeenPod(at);
+    this.#pods.set(podUid, pod);
     pod.end(at);
     this.#ended.add(podUid);
     const [oldest] = this.#ended;
