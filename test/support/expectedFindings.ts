@@ -3,6 +3,7 @@
  * near it that the agent itself reports.
  */
 import type { EventFact, TransitionFact, ViewFact } from '../../devtools/simulator/groundTruth.ts';
+import { HEARTBEAT } from '../../src/agent/observe/stream/frames.ts';
 import type { EventType } from '../../src/protocol/record.ts';
 import { BLUR } from './completeness.ts';
 import { keyOf, type RuntimeTruth, type Timed } from './groundTruth.ts';
@@ -182,14 +183,17 @@ export class ExpectedFindings {
     return (
       came.length === 1 &&
       first !== undefined &&
-      this.#wasReadBetween(ms + LATE_AFTER + 300, first.ms - BLUR) &&
+      this.#wasReadBetween(ms + LATE_AFTER + HEARTBEAT / 1000 + BLUR, first.ms - BLUR) &&
       this.#observability.isCovered(ms - LISTED_TWICE_MS, first.ms) &&
       !this.#observability.isStepped(ms - LISTED_TWICE_MS, first.ms + LISTED_TWICE_MS) &&
       !this.#truth.isShownAgain(ms)
     );
   }
 
-  /** A reader that took nothing for so long, on a busy machine, may have caused the delay itself. */
+  /**
+   * On a busy machine a reader may have caused the delay itself. A heartbeat after the event was late says that it did not: a reader that
+   * took another event later than that had one.
+   */
   #wasReadBetween(from: number, to: number): boolean {
     return this.#evidence.events.some(({ received }) => received > from && received < to);
   }
