@@ -211,8 +211,9 @@ RETURNS TABLE (node_id int4, context_id int4, at timestamptz, is_hour bool, span
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT h.node_id, h.context_id, h.hour, true, h.span_us, h.covered_us, h.matched, h.relists, h.max_us
   FROM store.relist_hour h
-  WHERE h.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date
-    AND h.hour >= since AND h.hour < date_trunc('hour', until, 'UTC')
+  -- Each bound is computed once: the conversions would cost more than reading an hour does.
+  WHERE h.day BETWEEN (SELECT (since AT TIME ZONE 'UTC')::date) AND (SELECT (until AT TIME ZONE 'UTC')::date)
+    AND h.hour >= (SELECT since) AND h.hour < (SELECT date_trunc('hour', until, 'UTC'))
   UNION ALL
   -- Without these casts it is no plain append, and no worker helps to read the hours.
   SELECT m.node_id, m.context_id, m.minute, false, m.span_us::int8, m.covered_us::int8, m.matched::int8,
