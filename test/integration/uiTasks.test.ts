@@ -315,7 +315,8 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
       const [, name = '', what, reason] = /^("(?:[^"]|"")*"|[^,]*),(\w+),"?(\w+)/.exec(line) ?? [];
       return `${name.replaceAll(/^"|"$/g, '').replaceAll('""', '"')} ${what} ${reason}`;
     });
-    expect(saved.sort()).toEqual(expected);
+    // A file may be shown in a terminal, so it spells out what turns the direction of text.
+    expect(saved.sort()).toEqual(expected.map((each) => each.replaceAll('\u202e', '\\u202e')));
     // The fleet says of each agent what its report says.
     const states = Object.fromEntries(
       expected.flatMap((each) => {
