@@ -2,7 +2,12 @@
  * Redis, what its user may do, how it treats full memory, and whether a controller uses it.
  */
 import { messageOf } from '../platform/errors.ts';
-import { type FlowSettings, flowSettingsKey, parseFlowSettings } from '../protocol/redisKeys.ts';
+import {
+  type FlowSettings,
+  flowSettingsKey,
+  MAX_VALUE_BYTES,
+  parseFlowSettings,
+} from '../protocol/redisKeys.ts';
 import { millis } from '../protocol/units.ts';
 import { readRedisAccess } from '../redis/access.ts';
 import { checkRedis, whereOf } from '../redis/check.ts';
@@ -60,7 +65,8 @@ async function checkMemory(redis: RedisClient, at: string): Promise<CheckResult>
 
 /** Null if no controller has published flow settings. */
 async function readFlow(redis: RedisClient, cluster: string): Promise<FlowSettings | null> {
-  const json = await unlessRefused(async () => (await redis.get(flowSettingsKey(cluster))) ?? '');
+  // Both users of Redis may do this.
+  const json = await unlessRefused(() => redis.getrange(flowSettingsKey(cluster), 0, MAX_VALUE_BYTES));
   const flow = parseFlowSettings(json);
   return flow.ok ? flow.value : null;
 }

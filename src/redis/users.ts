@@ -91,7 +91,19 @@ function controllerGrants(cluster: string): readonly RedisGrant[] {
   ];
 }
 
-const REPLY_COMMANDS = ['eval', 'evalsha', 'type', 'get', 'set', 'del', 'expire', 'hget', 'hset', 'hdel'];
+const REPLY_COMMANDS = [
+  'eval',
+  'evalsha',
+  'type',
+  'get',
+  'getrange',
+  'set',
+  'del',
+  'expire',
+  'hget',
+  'hset',
+  'hdel',
+];
 
 /** What BullMQ's worker and its scripts send, and what we look at and repair ourselves. */
 const QUEUE_COMMANDS = [
