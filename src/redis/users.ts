@@ -92,17 +92,8 @@ function controllerGrants(cluster: string): readonly RedisGrant[] {
 }
 
 const REPLY_COMMANDS = [
-  'eval',
-  'evalsha',
-  'type',
-  'get',
-  'getrange',
-  'set',
-  'del',
-  'expire',
-  'hget',
-  'hset',
-  'hdel',
+  ...['eval', 'evalsha', 'type', 'get', 'getrange', 'set'],
+  ...['del', 'expire', 'hget', 'hset', 'hdel'],
 ];
 
 /** What BullMQ's worker and its scripts send, and what we look at and repair ourselves. */
