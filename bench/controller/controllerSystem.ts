@@ -3,7 +3,6 @@
  * each of them takes.
  */
 import { join } from 'node:path';
-import { Queue } from 'bullmq';
 import {
   type LocalPlegwatch,
   type PlegwatchSettings,
@@ -19,10 +18,9 @@ import { run } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
 import { type Stops, stopAll } from '../../devtools/localServices/stopAll.ts';
-import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
-import { connectRedis } from '../../src/redis/client.ts';
-import { CLUSTER } from '../../test/support/batches.ts';
+import { connectRedis, type RedisClient } from '../../src/redis/client.ts';
+import { CLUSTER, inputsLeft } from '../../test/support/batches.ts';
 import { childrenOf, cpuMs } from '../processes.ts';
 import { ROOT } from '../system.ts';
 
@@ -49,11 +47,13 @@ export interface ControllerSystem {
   /** As the controllers' role. */
   readonly databaseUrl: string;
   readonly controllers: readonly LocalPlegwatch[];
-  /** With full rights, by number. */
-  readonly queues: readonly Queue[];
+  /** With full rights. */
+  readonly client: RedisClient;
+  /** How many there are. */
+  readonly queues: number;
   /** Starts one more controller. */
   addController(settings?: PlegwatchSettings): Promise<LocalPlegwatch>;
-  /** Jobs that are not done yet. */
+  /** Inputs that are not done yet. */
   left(): Promise<number>;
   /** Begins to count; the answer tells what was used since. Processes that have ended meanwhile are left out. */
   countProcessorTime(): () => ProcessorTime;
@@ -72,7 +72,7 @@ export interface ControllerSystemOptions {
 
 /** Starts all of it with one controller. The cluster is that of test/support/batches.ts. */
 export async function startControllerSystem({
-  queues: count,
+  queues,
   masters = 1,
   settings,
   postgres: more = {},
@@ -85,25 +85,13 @@ export async function startControllerSystem({
     const postgres = await startPostgres({ settings: { ...POSTGRES_SETTINGS, ...more } });
     stops.push(() => postgres.stop());
     const databaseUrl = await createControllerRole(postgres.url);
-    const grant = ['--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`, '--queues', `${count}`];
+    const grant = ['--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`, '--queues', `${queues}`];
     await run(process.execPath, [CLI, 'migrate', '--database-url', postgres.url, ...grant]);
     const client = connectRedis(
       { redisUrl: redis.url },
       { maxRetry: millis(1_000), onError: () => undefined, patient: true },
     );
     stops.push(() => client.disconnect());
-    const queues = Array.from(
-      { length: count },
-      (_, queue) =>
-        new Queue(QUEUE_NAME, {
-          connection: client,
-          prefix: queuePrefix(CLUSTER, queue),
-          skipMetasUpdate: true,
-        }),
-    );
-    stops.push(async () => {
-      for (const queue of queues) await queue.close();
-    });
     const controllers: LocalPlegwatch[] = [];
     const addController = async (more: PlegwatchSettings = {}) => {
       const redisUrl = redis.urlOf('controller', CLUSTER);
@@ -119,13 +107,8 @@ export async function startControllerSystem({
     };
     await addController(settings);
     return {
-      ...{ redis, postgres, databaseUrl, controllers, queues, addController, stop },
-      async left() {
-        const counts = await Promise.all(
-          queues.map((queue) => queue.getJobCounts('wait', 'active', 'delayed')),
-        );
-        return counts.flatMap((one) => Object.values(one)).reduce((sum, n) => sum + n, 0);
-      },
+      ...{ redis, client, postgres, databaseUrl, controllers, queues, addController, stop },
+      left: () => inputsLeft(client, queues),
       countProcessorTime() {
         const begun = [controllers.map(({ pid }) => pid), [postgres.pid], redis.pids].map((pids) => ({
           pids,

@@ -5,7 +5,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { batchId, encodeBatch } from '../../src/protocol/batch.ts';
-import { queueOf } from '../../src/protocol/redisKeys.ts';
+import { inboxKey, queueOf } from '../../src/protocol/redisKeys.ts';
+import { CLUSTER } from '../../test/support/batches.ts';
 import { barPlot } from '../barPlot.ts';
 import { median } from '../statistics.ts';
 import type { TableRow } from '../table.ts';
@@ -114,16 +115,11 @@ export async function timedDrain(
   };
 }
 
-export async function fill({ queues }: ControllerSystem, batches: readonly PreparedBatch[]): Promise<void> {
-  const jobs = await Promise.all(
-    batches.map(async (batch) => ({
-      queue: queueOf(batch.node, queues.length),
-      name: 'batch',
-      data: await encodeBatch(batch),
-      opts: { jobId: batchId(batch), removeOnComplete: true, removeOnFail: true },
-    })),
-  );
-  await Promise.all(queues.map((queue, no) => queue.addBulk(jobs.filter((job) => job.queue === no))));
+export async function fill(system: ControllerSystem, batches: readonly PreparedBatch[]): Promise<void> {
+  for (const batch of batches) {
+    const data = JSON.stringify(await encodeBatch(batch));
+    await system.client.hsetnx(inboxKey(CLUSTER, queueOf(batch.node, system.queues)), batchId(batch), data);
+  }
 }
 
 export async function drained(system: ControllerSystem, left = 0): Promise<void> {

@@ -1,9 +1,9 @@
 /*
  * Senders that cost little: batches are planned and sealed beforehand, as an agent builds them, and then each is added at its time with the
- * agent's own queue, and its answer asked for as often as an agent asks. They share 16 connections, never send twice, and never slow down.
+ * agent's own inbox, and its answer asked for as often as an agent asks. They share 16 connections, never send twice, and never slow down.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { BatchQueue } from '../../src/agent/ship/batchQueue.ts';
+import { Inbox } from '../../src/agent/ship/inbox.ts';
 import { SealedBatch } from '../../src/agent/ship/sealedBatch.ts';
 import { batchId, encodeBatch } from '../../src/protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
@@ -65,7 +65,7 @@ interface Agent {
 
 interface Connection {
   readonly redis: RedisClient;
-  readonly queue: BatchQueue;
+  readonly inbox: Inbox;
 }
 
 const TICK_MS = 5;
@@ -92,17 +92,17 @@ export class SealedSenders {
   ) {
     this.#system = system;
     this.#connections = connections;
-    this.#agents = new Map(nodes.map((name) => [name, agentOf(name, system.queues.length)]));
+    this.#agents = new Map(nodes.map((name) => [name, agentOf(name, system.queues)]));
   }
 
   /** Returns when the store knows each node. */
   static async start(system: ControllerSystem, nodes: readonly string[]): Promise<SealedSenders> {
-    const connections = await Promise.all(system.queues.map((_, no) => connectTo(system, no)));
+    const connections = Array.from({ length: system.queues }, (_, no) => connectTo(system, no));
     const senders = new SealedSenders(system, connections, nodes);
     const hello = nodes.map((node) => ({ node, at: 0, objects: [], records: () => [streamSession()] }));
     for (const one of hello) {
       const { batch, agent } = await senders.#seal(one, Date.now());
-      await connections[agent.queue]?.queue.add(batch);
+      await connections[agent.queue]?.inbox.add(batch);
     }
     await drained(system);
     return senders;
@@ -132,11 +132,8 @@ export class SealedSenders {
     return { from, to: from + last, late, used, sendersMs: (user + system) / 1000, unanswered };
   }
 
-  async close(): Promise<void> {
-    for (const { queue, redis } of this.#connections) {
-      await queue.close();
-      redis.disconnect();
-    }
+  close(): void {
+    for (const { redis } of this.#connections) redis.disconnect();
   }
 
   async #send(
@@ -154,7 +151,7 @@ export class SealedSenders {
         agent.sent = batch.last;
         agent.wait = MIN_WAIT_MS;
         agent.askAt = Math.min(agent.askAt ?? Number.POSITIVE_INFINITY, now + PASS_MS);
-        this.#connections[agent.queue]?.queue.add(batch).catch((error: unknown) => {
+        this.#connections[agent.queue]?.inbox.add(batch).catch((error: unknown) => {
           failure ??= error;
         });
       }
@@ -255,16 +252,16 @@ function agentOf(name: string, queues: number): Agent {
 }
 
 /** A connection as an agent's, for all nodes of a queue. */
-async function connectTo({ redis: { urlOf }, queues }: ControllerSystem, no: number): Promise<Connection> {
+function connectTo({ redis: { urlOf }, queues }: ControllerSystem, no: number): Connection {
   const redis = connectRedis(
     { redisUrl: urlOf('agent', CLUSTER) },
     { maxRetry: millis(1_000), onError: () => undefined, patient: true },
   );
   for (let i = 0; ; i += 1) {
     const node = `any-${i}`;
-    if (queueOf(node, queues.length) !== no) continue;
-    const queue = new BatchQueue({ cluster: CLUSTER, node, onError: () => undefined }, redis);
-    await queue.select(queues.length);
-    return { redis, queue };
+    if (queueOf(node, queues) !== no) continue;
+    const inbox = new Inbox(redis, CLUSTER, node);
+    inbox.select(queues);
+    return { redis, inbox };
   }
 }

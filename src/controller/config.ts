@@ -64,7 +64,10 @@ export const INGEST_INTERVALS = {
   intervalJobDelay: internalInterval('5s', 'how long a job is delayed after that'),
   intervalFaultDelay: internalInterval('30s', 'how long a job is delayed after a defect of ours'),
   intervalJobLock: internalInterval('10s', 'after this the job of a worker that died is taken by another'),
-  intervalSweep: internalInterval('1m', 'how often each queue is searched for jobs that are in no list'),
+  intervalSweep: internalInterval(
+    '1m',
+    'how often inboxes of queues that the database does not have are removed',
+  ),
   intervalRedisRetry: REDIS_RETRY_INTERVAL,
 } as const;
 

@@ -6,7 +6,7 @@ import { MetricSet } from '../platform/metricSet.ts';
 import { MODES, STREAM_STATES } from '../protocol/record.ts';
 import { INCOMPLETE_REASONS, type NodeCount, PLEG_VERDICTS, type StoreFigures } from './figures.ts';
 import { UNBELIEVED_CLAIMS } from './ingest/epoch.ts';
-import { REPAIR_KINDS } from './ingest/queueGuard.ts';
+import { REMOVAL_KINDS } from './ingest/inbox.ts';
 import { ATTRIBUTION_REFUSALS } from './keys/attribution.ts';
 import { ENROLMENT_RESULTS } from './keys/enroller.ts';
 import { PUBLISH_RESULTS } from './nodeConditions/publisher.ts';
@@ -40,11 +40,11 @@ export class ControllerMetrics extends MetricSet {
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
     registers: [this.registry],
   });
-  readonly queueDepth = this.gauge('queue_depth', 'Jobs in a queue: waiting, active and delayed.', ['queue']);
-  readonly queueRepairs = this.counter(
-    'queue_repairs_total',
-    'What only another client can have written into a queue and was removed or put right, by kind.',
-    { kind: REPAIR_KINDS },
+  readonly queueDepth = this.gauge('queue_depth', 'Inputs in a queue and its inbox.', ['queue']);
+  readonly inboxRemovals = this.counter(
+    'inbox_removals_total',
+    'What no agent of ours can have added to an inbox and was removed unread, by kind.',
+    { kind: REMOVAL_KINDS },
   );
   readonly lastCommit = this.gauge(
     'last_commit_timestamp_seconds',

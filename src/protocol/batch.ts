@@ -2,7 +2,7 @@
  * The batch: consecutive records of one epoch, and the unit of delivery.
  *
  *   envelope   everything in a batch but its records and objects: the sender, its epoch and what its spool holds
- *   sealed     a batch is built once; every re-send has the same bytes and the same job id
+ *   sealed     a batch is built once; every re-send has the same bytes and the same id
  *   probe      a batch without records: it asks the store for an ack reply and shows that the agent runs
  *   base       the wall-clock time of an epoch's start; the store fixes it at the first batch, from `wall0 - mono0`
  *
@@ -34,8 +34,8 @@ export const MAX_BATCH_RECORDS = 500;
 export const MAX_BATCH_BYTES = 256 * 1024;
 /** The largest JSON, in bytes, that is decompressed; more is refused. */
 export const MAX_DECODED_BYTES = 8 * 1024 * 1024;
-/** The largest job, in bytes of its data, that is fetched from Redis; a larger one is removed. No batch of an agent is half as large. */
-export const MAX_JOB_BYTES = 4 * 1024 * 1024;
+/** The largest input, in bytes of its data, that is fetched from an inbox; a larger one is removed. No batch of an agent is half as large. */
+export const MAX_INPUT_BYTES = 2 * 1024 * 1024;
 
 const positive = v.pipe(int4, v.minValue(1));
 
@@ -116,8 +116,8 @@ export type Batch = Omit<Envelope, 'records' | 'objects'> & {
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** The data of a queue job: the batch as JSON, compressed, in base64. */
-export interface JobData {
+/** What an inbox holds: the batch as JSON, compressed, in base64. */
+export interface BatchData {
   readonly z: string;
   /** The node that signed it; absent if it is not signed. */
   readonly node?: string;
@@ -125,7 +125,7 @@ export interface JobData {
 }
 
 /** `key`: signs the batch with the key of its node. */
-export async function encodeBatch(batch: Batch, key?: KeyObject): Promise<JobData> {
+export async function encodeBatch(batch: Batch, key?: KeyObject): Promise<BatchData> {
   const packed = await compress(Buffer.from(JSON.stringify(batch), 'utf8'));
   const data = { z: packed.toString('base64') };
   return key === undefined
@@ -134,7 +134,7 @@ export async function encodeBatch(batch: Batch, key?: KeyObject): Promise<JobDat
 }
 
 const SignedSchema = v.looseObject({
-  z: v.pipe(v.string(), v.maxLength(MAX_JOB_BYTES)),
+  z: v.pipe(v.string(), v.maxLength(MAX_INPUT_BYTES)),
   node: NodeName,
   sig: v.pipe(v.string(), v.maxLength(100)),
 });
@@ -145,7 +145,7 @@ export interface SignedBatch {
   readonly sig: string;
 }
 
-/** What a job says about its signature, without reading the batch. Null if it is not signed. */
+/** What an input says about its signature, without reading the batch. Null if it is not signed. */
 export function signedBatchIn(data: unknown): SignedBatch | null {
   const signed = parse(SignedSchema, data);
   if (!signed.ok) return null;
@@ -162,7 +162,7 @@ export type RefusedBatch = {
   readonly claimedNode: string;
 };
 
-/** Reads a job's data, which may be anything at all. `bytes`: the length of its JSON. Never throws on bad input. */
+/** Reads an input, which may be anything at all. `bytes`: the length of its JSON. Never throws on bad input. */
 export async function decodeBatch(
   data: unknown,
 ): Promise<{ ok: true; value: Envelope; bytes: number } | RefusedBatch> {
@@ -184,21 +184,18 @@ export function readObjects({ objects }: Envelope): ContainerIdentity[] {
   return objects.filter((object) => v.is(ContainerIdentitySchema, object));
 }
 
-/**
- * Matches the job id of every batch and enrolment, and no other key of a queue: BullMQ's own have no dots, and what it appends to a job's
- * key ends in a letter.
- */
-export const JOB_ID_PATTERN = '*.*[0-9]';
+/** What ids of a node's inputs begin with, before a dot. Anybody may use it: it only says whose turn it is. */
+export const senderId = (node: string): string =>
+  createHash('sha256').update(node).digest('hex').slice(0, 16);
 
 /**
- * The job id of a batch: the same for every re-send of a sealed batch, different for any other batch. A queue that still
- * has a job of that id ignores the second add and its data.
+ * The id of a batch, which begins with its sender: the same for every re-send of a sealed batch, different for any other batch. An
+ * inbox or a queue that still has that id ignores the second add and its data.
  */
 export function batchId(
   batch: Pick<Envelope, 'node' | 'epoch' | 'first' | 'last' | 'ackGeneration'>,
 ): string {
-  const node = createHash('sha256').update(batch.node).digest('hex').slice(0, 16);
-  const id = `${node}.${batch.epoch}.${batch.first}.${batch.last}`;
+  const id = `${senderId(batch.node)}.${batch.epoch}.${batch.first}.${batch.last}`;
   return batch.last < batch.first ? `${id}.r${batch.ackGeneration}` : id;
 }
 
@@ -215,7 +212,7 @@ function fieldOf(input: unknown, name: string): unknown {
 async function open(data: unknown): Promise<Parsed<{ json: unknown; bytes: number }>> {
   const packed = fieldOf(data, 'z');
   if (typeof packed !== 'string') return invalid('z: Expected a string');
-  if (packed.length > MAX_JOB_BYTES) return invalid(`z: longer than ${MAX_JOB_BYTES} characters`);
+  if (packed.length > MAX_INPUT_BYTES) return invalid(`z: longer than ${MAX_INPUT_BYTES} characters`);
   try {
     const raw = await decompress(Buffer.from(packed, 'base64'), { maxOutputLength: MAX_DECODED_BYTES });
     const json: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(raw));

@@ -6,7 +6,7 @@
  *   confirmation the controller's answer, beside the ack replies of the node. It names the enrolment that it answers: each is sealed with a new
  *                key, so that an answer to an earlier one, which somebody repeats, confirms nothing
  *
- * It travels as a job of the node's queue. Sealed: X25519 with a new key for each, HKDF-SHA256, AES-256-GCM.
+ * It travels through the node's inbox. Sealed: X25519 with a new key for each, HKDF-SHA256, AES-256-GCM.
  */
 import {
   createCipheriv,
@@ -19,7 +19,7 @@ import {
   type KeyObject,
 } from 'node:crypto';
 import * as v from 'valibot';
-import { ClusterName, NodeName } from './batch.ts';
+import { ClusterName, NodeName, senderId } from './batch.ts';
 import { isSignedBy, possessionStatement, publicKeyOf, publicKeyText, signatureOf } from './signature.ts';
 import { invalid, type Parsed, parse, parseJson } from './validation.ts';
 
@@ -35,18 +35,18 @@ const signature = v.pipe(v.string(), v.regex(/^[A-Za-z0-9+/]{86}==$/));
 /** Tokens have about 1 KB. */
 const MAX_SEALED = 32 * 1024;
 
-const EnrolmentJobSchema = v.object({ enrol: v.pipe(v.string(), v.maxLength(MAX_SEALED)) });
-/** The data of a queue job with an enrolment. */
-export type EnrolmentJob = v.InferOutput<typeof EnrolmentJobSchema>;
+const EnrolmentDataSchema = v.object({ enrol: v.pipe(v.string(), v.maxLength(MAX_SEALED)) });
+/** What an inbox holds of an enrolment. */
+export type EnrolmentData = v.InferOutput<typeof EnrolmentDataSchema>;
 
-/** The id of its job: no two enrolments have the same. */
-export const enrolmentId = (enrol: string): string =>
-  `enrol.${createHash('sha256').update(enrol).digest('hex').slice(0, 32)}.0`;
+/** Its id in the inbox: no two enrolments have the same. */
+export const enrolmentId = (node: string, enrol: string): string =>
+  `${senderId(node)}.enrol.${createHash('sha256').update(enrol).digest('hex').slice(0, 32)}`;
 
-/** Null if the data of a job is not an enrolment. */
-export const enrolmentIn = (data: unknown): string | null => {
-  const job = parse(EnrolmentJobSchema, data);
-  return job.ok ? job.value.enrol : null;
+/** Null if an input is not an enrolment. */
+export const enrolmentIn = (input: unknown): string | null => {
+  const data = parse(EnrolmentDataSchema, input);
+  return data.ok ? data.value.enrol : null;
 };
 
 const EnrolmentSchema = v.strictObject({

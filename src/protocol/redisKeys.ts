@@ -1,11 +1,13 @@
 /*
  * What agents and controllers share in Redis.
  *
- *   queue           carries batches; all batches of a node go to the same queue, and their order in it does not matter
+ *   inbox           a hash that agents add batches to, by their ids; all batches of a node go to the same one, and their order does not matter
+ *   queue           a BullMQ queue beside each inbox, which controllers move the batches to: no agent may touch it
  *   ack reply       the answer to a node's batches, one per epoch: every seq up to `ackedSeq` is committed in Postgres
  *   flow settings   how agents may send: the number of queues, the window, the envelope versions that are accepted
  *
- * Only controllers write ack replies and flow settings, both with an expiry. Agents may read them and add jobs, nothing else.
+ * Only controllers write ack replies and flow settings, both with an expiry. Agents may read them, and add a field to an inbox if it is not
+ * there, nothing else.
  */
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
@@ -15,22 +17,27 @@ import { int4, type Parsed, parseJson } from './validation.ts';
 export const QUEUE_NAME = 'evidence';
 
 /**
- * The BullMQ prefix of a queue, or of all queues of a cluster as a pattern. The braces are a hash tag: they keep all keys of a queue on
+ * The BullMQ prefix of a queue, or of all queues of a cluster as a pattern. The braces are a hash tag: they keep a queue and its inbox on
  * one shard of a Redis Cluster. No name of a cluster has a colon, so the pattern of one never matches a key of another.
  */
-export const queuePrefix = (cluster: string, queue: number | '*'): string =>
-  `${queuesHead(cluster)}${queue}}`;
+export const queuePrefix = (cluster: string, queue: number | string): string =>
+  `{plegwatch:${cluster}:${queue}}`;
 
-/** No database has more queues, so no key of a queue has a higher number than this less one. */
-export const MAX_QUEUES = 1_024;
+/** No database has more queues. So agents can be kept to the inboxes from 0 to 999, each of which a controller looks into. */
+export const MAX_QUEUES = 1_000;
+/** Patterns of all their numbers. */
+const QUEUE_NUMBERS = ['[0-9]', '[0-9][0-9]', '[0-9][0-9][0-9]'];
 
-/** What the keys of every queue of a cluster begin with, before the number of the queue. */
-export const queuesHead = (cluster: string): string => `{plegwatch:${cluster}:`;
+/** The key of the inbox of a queue: a field for each batch or enrolment, its id with its data as JSON. */
+export const inboxKey = (cluster: string, queue: number | string): string =>
+  `${queuePrefix(cluster, queue)}:inbox`;
 
-/** The number of the queue whose keys begin with this; -1 where it is that of no queue. */
-export function queueNumber(queueKey: string): number {
-  return Number(/:(\d+)\}:[^:]*$/.exec(queueKey)?.[1] ?? -1);
-}
+/** Patterns of the keys of all inboxes of a cluster. */
+export const inboxKeys = (cluster: string): readonly string[] =>
+  QUEUE_NUMBERS.map((number) => inboxKey(cluster, number));
+
+/** The longest id in an inbox. Those of agents have 150 characters at most. */
+export const MAX_ID_BYTES = 256;
 
 /** The number of the queue, from 0, that a node's batches go to. */
 export function queueOf(node: string, queues: number): number {

@@ -102,7 +102,6 @@ function withFields(base: RedisPlace, fields: SecretFields): RedisPlace {
 const plainPlace = (settings: RedisSettings): RedisPlace => ({
   kind: 'server',
   address: { host: '', port: 6379 },
-  db: 0,
   login: {},
   tls: Object.keys(tlsFilesOf(settings)).length > 0,
 });

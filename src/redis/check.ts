@@ -34,28 +34,27 @@ interface RedisTarget {
   readonly where: string;
   readonly login: Login;
   readonly tls: TlsMaterial | null;
-  readonly db: number;
   readonly mode: RedisMode;
 }
 
 /**
  * Throws REDIS_UNREACHABLE (nothing listens, nothing answers, or Redis is not ready), REDIS_REFUSED (wrong credentials, or no such
- * database or master), REDIS_TLS (one side does not accept the other's certificate), REDIS_NOT_REDIS (something else answers, or a
+ * master), REDIS_TLS (one side does not accept the other's certificate), REDIS_NOT_REDIS (something else answers, or a
  * Redis of another kind than the scheme says), or SETTING_INVALID (a file is missing or cannot be used).
  */
 export async function checkRedis(settings: RedisSettings): Promise<void> {
   const { place, tls } = readRedisAccess(settings);
   const where = whereOf(settings, place);
-  const target = { settings, where, login: place.login, tls: place.tls ? tls : null, db: 0 };
+  const target = { settings, where, login: place.login, tls: place.tls ? tls : null };
   switch (place.kind) {
     case 'server':
-      return ask({ ...target, mode: 'standalone', db: place.db }, place.address, nothingMore);
+      return ask({ ...target, mode: 'standalone' }, place.address, nothingMore);
     case 'cluster':
       return askAny({ ...target, mode: 'cluster' }, place.nodes, wellCluster);
     case 'sentinel': {
       const sentinels = { ...target, login: place.sentinelLogin, mode: 'sentinel' } as const;
       const master = await askAny(sentinels, place.sentinels, (redis) => masterOf(redis, place));
-      return ask({ ...target, mode: 'standalone', db: place.db }, master, nothingMore);
+      return ask({ ...target, mode: 'standalone' }, master, nothingMore);
     }
   }
 }
@@ -104,7 +103,6 @@ async function ask<T>(
     ...accessOptions(target.login, target.tls),
     Connector: addressConnector(guard),
     ...address,
-    db: target.db,
     lazyConnect: true,
     connectTimeout: CHECK_TIMEOUT_MS,
     commandTimeout: CHECK_TIMEOUT_MS,
@@ -125,8 +123,6 @@ async function ask<T>(
     await redis.connect();
     const pong = await redis.ping();
     if (pong !== 'PONG') throw new Error(`it answers PING with ${JSON.stringify(pong).slice(0, 60)}`);
-    // The driver selects it too but ignores a refusal. Database 0 needs neither the command nor the permission.
-    if (target.db > 0) await redis.select(target.db);
     await expectMode(redis, target);
     return await more(redis);
   } catch (error) {
@@ -191,7 +187,7 @@ function explain(target: RedisTarget, listens: boolean, errors: readonly unknown
       `Redis at ${where} refuses: ${refused.startsWith('NOAUTH') ? 'it asks for a password' : refused}.`,
       target.mode === 'sentinel'
         ? `Put the right name of the master, and the Sentinels' own password as ?sentinelPassword=, into ${setting}.`
-        : `Put the right user, password and database into ${setting}.`,
+        : `Put the right user and password into ${setting}.`,
       options,
     );
   }

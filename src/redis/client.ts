@@ -27,10 +27,6 @@ import type { ClusterPlace, Login, RedisPlace, SentinelPlace } from './url.ts';
 /** The same commands for a server, a cluster or a master behind Sentinels. */
 export type RedisClient = Redis | Cluster;
 
-/** The servers that hold the keys: every master of a cluster. */
-export const mastersOf = (redis: RedisClient): readonly Redis[] =>
-  redis instanceof Cluster ? redis.nodes('master') : [redis];
-
 const COMMAND_TIMEOUT_MS = 5_000;
 /**
  * A connection that has waited this long for an answer is closed. Otherwise a Redis whose node lost power would be waited for until
@@ -149,7 +145,7 @@ function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): Red
   const alone = { ...options, enableOfflineQueue: patient, retryStrategy };
   switch (place.kind) {
     case 'server':
-      return new Redis({ ...alone, ...place.address, ...guarded(guard, addressConnector), db: place.db });
+      return new Redis({ ...alone, ...place.address, ...guarded(guard, addressConnector) });
     case 'cluster': {
       // The client makes a new connection where it would reconnect to a single server.
       const Connector = addressConnector(guard, (fresh) => access.refreshOptions(fresh));
@@ -160,7 +156,6 @@ function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): Red
         ...alone,
         ...sentinelOptions(place, access, retryStrategy),
         ...guarded(guard, sentinelConnector),
-        db: place.db,
       });
   }
 }

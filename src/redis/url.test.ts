@@ -5,21 +5,20 @@ import { type RedisPlace, readRedisUrl } from './url.ts';
 const plain = { login: {}, tls: false } as const;
 
 test.each<[string, RedisPlace]>([
-  ['redis://h', { ...plain, kind: 'server', address: { host: 'h', port: 6379 }, db: 0 }],
-  ['REDIS://h:1/', { ...plain, kind: 'server', address: { host: 'h', port: 1 }, db: 0 }],
+  ['redis://h', { ...plain, kind: 'server', address: { host: 'h', port: 6379 } }],
+  ['REDIS://h:1/', { ...plain, kind: 'server', address: { host: 'h', port: 1 } }],
   [
-    'rediss://u%40:p%2Fw@[::1]:7/15',
+    'rediss://u%40:p%2Fw@[::1]:7/0',
     {
       kind: 'server',
       address: { host: '::1', port: 7 },
-      db: 15,
       login: { username: 'u@', password: 'p/w' },
       tls: true,
     },
   ],
   [
     'redis://:a@b@h',
-    { kind: 'server', address: { host: 'h', port: 6379 }, db: 0, login: { password: 'a@b' }, tls: false },
+    { kind: 'server', address: { host: 'h', port: 6379 }, login: { password: 'a@b' }, tls: false },
   ],
   [
     'redis+cluster://:p@a,b:7,[::1]:8',
@@ -36,7 +35,7 @@ test.each<[string, RedisPlace]>([
   ],
   ['rediss+cluster://a/0', { kind: 'cluster', nodes: [{ host: 'a', port: 6379 }], login: {}, tls: true }],
   [
-    'redis+sentinel://u:p@a,b:7/my-master/3?sentinelPassword=s%26',
+    'redis+sentinel://u:p@a,b:7/my-master/0?sentinelPassword=s%26',
     {
       kind: 'sentinel',
       sentinels: [
@@ -45,7 +44,6 @@ test.each<[string, RedisPlace]>([
       ],
       sentinelLogin: { password: 's&' },
       master: 'my-master',
-      db: 3,
       login: { username: 'u', password: 'p' },
       tls: false,
     },
@@ -68,14 +66,13 @@ test.each([
   ['redis://', /^must name a host/],
   ['redis+cluster://:secret@', /^must name a host: redis\+cluster:/],
   ['redis://:secret@a,b', /^must name one host; several are for redis\+cluster/],
-  ['redis://h/name', /^must have a number as its database/],
+  ['redis://h/1', /^must not name a database, plegwatch uses the first one/],
   ['redis://:secret%@h', /^must have % written as %25/],
   ['redis://h?x=secret', /^must not have a \?/],
   ['redis+cluster://a,b/1', /^must not name a database/],
   ['redis+cluster://:secret@a,:secret@b', /^must name user and password once/],
   ['redis+sentinel://a,b', /^must name the master/],
-  ['redis+sentinel://a,b/m/x', /^must have a number as its database/],
-  ['redis+sentinel://a,b/m/1/2', /^must have a number as its database/],
+  ['redis+sentinel://a,b/m/x', /^must not name a database/],
   ['redis+sentinel://a,b/m?password=secret', /^must have nothing but sentinelPassword/],
 ])('%s is refused, and the error never repeats its password', (raw, complaint) => {
   expect(() => readRedisUrl(raw)).toThrow(BadValue);

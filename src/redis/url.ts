@@ -1,9 +1,11 @@
 /*
  * Parses `--redis-url`: where Redis is and how to log in.
  *
- *   redis://[user:password@]host:port[/db]                               one server
+ *   redis://[user:password@]host:port                                    one server
  *   redis+cluster://[user:password@]host:port,host:port                  a Redis Cluster, by some of its nodes
- *   redis+sentinel://[user:password@]host:port,host:port/master[/db]     the master of that name, by its Sentinels
+ *   redis+sentinel://[user:password@]host:port,host:port/master          the master of that name, by its Sentinels
+ *
+ * The database is the first, 0: the user of agents may select none.
  *
  * With `rediss` instead of `redis` connections use TLS. User and password are those of Redis; the password of the Sentinels, if they
  * have their own, is `?sentinelPassword=`.
@@ -28,7 +30,6 @@ interface PlaceAccess {
 interface ServerPlace extends PlaceAccess {
   readonly kind: 'server';
   readonly address: Address;
-  readonly db: number;
 }
 export interface ClusterPlace extends PlaceAccess {
   readonly kind: 'cluster';
@@ -40,14 +41,13 @@ export interface SentinelPlace extends PlaceAccess {
   readonly sentinelLogin: Login;
   /** The name under which the Sentinels know the master. */
   readonly master: string;
-  readonly db: number;
 }
 export type RedisPlace = ServerPlace | ClusterPlace | SentinelPlace;
 
 const HINTS = {
-  server: 'redis://[:password@]host:port[/db]',
+  server: 'redis://[:password@]host:port',
   cluster: 'redis+cluster://[:password@]host:port,host:port',
-  sentinel: 'redis+sentinel://[:password@]host:port,host:port/master[/db]',
+  sentinel: 'redis+sentinel://[:password@]host:port,host:port/master',
 } as const;
 const PORTS = { server: 6379, cluster: 6379, sentinel: 26_379 } as const;
 type PlaceKind = RedisPlace['kind'];
@@ -75,24 +75,17 @@ export function readRedisUrl(raw: string): RedisPlace {
   const place = { login: loginOf(user), tls: scheme?.toLowerCase() === 'rediss' };
   switch (kind) {
     case 'server':
-      return { ...place, kind, address: onlyOne(addresses), db: databaseOf(kind, path) };
+      expectFirstDatabase(kind, path);
+      return { ...place, kind, address: onlyOne(addresses) };
     case 'cluster':
-      if (!/^0?$/.test(path))
-        throw new BadValue(`must not name a database, a cluster has none: ${HINTS[kind]}`);
+      expectFirstDatabase(kind, path);
       return { ...place, kind, nodes: addresses };
     case 'sentinel': {
       const [master = '', ...db] = path.split('/');
       if (!/^[A-Za-z0-9._-]+$/.test(master))
         throw new BadValue(`must name the master that the Sentinels watch: ${HINTS[kind]}`);
-      const sentinelLogin = sentinelLoginOf(query);
-      return {
-        ...place,
-        kind,
-        sentinels: addresses,
-        sentinelLogin,
-        master,
-        db: databaseOf(kind, db.join('/')),
-      };
+      expectFirstDatabase(kind, db.join('/'));
+      return { ...place, kind, sentinels: addresses, sentinelLogin: sentinelLoginOf(query), master };
     }
   }
 }
@@ -150,7 +143,7 @@ function decoded(text: string): string {
   }
 }
 
-function databaseOf(kind: PlaceKind, text: string): number {
-  if (!/^\d{0,4}$/.test(text)) throw new BadValue(`must have a number as its database: ${HINTS[kind]}`);
-  return Number(text);
+function expectFirstDatabase(kind: PlaceKind, text: string): void {
+  if (!/^0?$/.test(text))
+    throw new BadValue(`must not name a database, plegwatch uses the first one: ${HINTS[kind]}`);
 }

@@ -2,14 +2,12 @@
  * What the two Redis users of a cluster may do. Everything that names a right takes it from here: the command `redis-acl`, the
  * trial's Redis, the doctor, the page about databases, and the Redis of every test.
  *
- *   agent        adds batches to the queues of its cluster, reads its replies and the flow settings; reads no job, deletes nothing
+ *   agent        adds to the inboxes of its cluster what is not there, reads its replies and the flow settings; reads no batch, deletes nothing
  *   controller   does what ingest needs with the keys of its cluster
  *
- * The agent's rights are those of BullMQ's script for adding a job, which Redis checks command by command. Scripts are run by their
- * digest only: a user that may send one of its own could stop Redis with an endless loop.
+ * No agent may run a script: one that does not end stops Redis. Neither may select a database: both use the first.
  */
-import { JOB_ID_PATTERN } from '../protocol/batch.ts';
-import { ackReplyKey, flowSettingsKey, QUEUE_NAME, queuePrefix } from '../protocol/redisKeys.ts';
+import { ackReplyKey, flowSettingsKey, inboxKeys, queuePrefix } from '../protocol/redisKeys.ts';
 
 export const REDIS_USERS = ['agent', 'controller'] as const;
 export type RedisUser = (typeof REDIS_USERS)[number];
@@ -55,28 +53,17 @@ const write = to('write');
 const both = to('both');
 
 /** Every connection sends INFO to learn whether Redis is still loading, or has become a replica. The rest is for the doctor. */
-const CONNECTION = both(['ping', 'info', 'select', 'multi', 'discard', 'acl|whoami']);
+const CONNECTION = both(['ping', 'info', 'multi', 'discard', 'acl|whoami']);
 /** How a client finds the nodes of a Redis Cluster. They show addresses, no keys. */
 const TOPOLOGY = both(['cluster|slots', 'cluster|info', 'cluster|keyslot']);
 
 function agentGrants(cluster: string): readonly RedisGrant[] {
-  const on = (suffix: string) => `${queuePrefix(cluster, '*')}:${QUEUE_NAME}:${suffix}`;
-  const job = on(JOB_ID_PATTERN);
   return [
     CONNECTION,
     TOPOLOGY,
     read(['getrange'], flowSettingsKey(cluster)),
     read(['hstrlen', 'hmget'], ackReplyKey(cluster, '*')),
-    both(
-      ['evalsha'],
-      ...['wait', 'paused', 'meta', 'id', 'completed', 'delayed', 'active', 'events', 'marker'].map(on),
-    ),
-    both(['incr'], on('id')),
-    read(['hget', 'hmget'], on('meta')),
-    write(['exists', 'hmset'], job),
-    write(['lpush'], on('wait')),
-    write(['zadd'], on('marker')),
-    write(['xadd'], on('events')),
+    write(['hsetnx'], ...inboxKeys(cluster)),
   ];
 }
 
@@ -84,10 +71,9 @@ function controllerGrants(cluster: string): readonly RedisGrant[] {
   return [
     CONNECTION,
     TOPOLOGY,
-    // SCAN shows the names of all keys, those of other clusters too, and no content.
-    both(['script|load', 'client|setname', 'scan']),
+    both(['client|setname']),
     both(REPLY_COMMANDS, ackReplyKey(cluster, '*'), flowSettingsKey(cluster)),
-    both(QUEUE_COMMANDS, `${queuePrefix(cluster, '*')}:${QUEUE_NAME}:*`),
+    both(QUEUE_COMMANDS, `${queuePrefix(cluster, '*')}:*`),
   ];
 }
 
@@ -96,12 +82,24 @@ const REPLY_COMMANDS = [
   ...['del', 'expire', 'hget', 'hset', 'hdel'],
 ];
 
-/** What BullMQ's worker and its scripts send, and what we look at and repair ourselves. */
+/** What BullMQ and its scripts send, and what we send to inboxes. */
 const QUEUE_COMMANDS = [
-  ...['eval', 'evalsha', 'type', 'exists', 'del', 'unlink', 'pttl', 'get', 'set', 'strlen', 'incr'],
-  ...['llen', 'lindex', 'lrange', 'lpush', 'rpush', 'rpop', 'lrem', 'ltrim', 'rpoplpush'],
+  ...['eval', 'evalsha', 'exists', 'del', 'unlink', 'pttl', 'get', 'set', 'incr'],
+  ...['llen', 'lrange', 'lpush', 'rpush', 'lrem', 'ltrim', 'rpoplpush'],
   ...['zcard', 'zcount', 'zscore', 'zrange', 'zrangebyscore', 'zrevrangebyscore', 'zadd', 'zrem'],
   ...['zpopmin', 'bzpopmin'],
-  ...['hget', 'hmget', 'hgetall', 'hkeys', 'hlen', 'hstrlen', 'hexists', 'hset', 'hmset', 'hincrby', 'hdel'],
+  ...[
+    'hget',
+    'hmget',
+    'hgetall',
+    'hlen',
+    'hstrlen',
+    'hexists',
+    'hset',
+    'hmset',
+    'hincrby',
+    'hdel',
+    'hrandfield',
+  ],
   ...['scard', 'smembers', 'sadd', 'srem', 'xadd', 'xtrim'],
 ];

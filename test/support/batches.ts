@@ -1,14 +1,14 @@
 /*
- * Batches for tests, and a sender that adds them to the queues as an agent does.
+ * Batches for tests, and a sender that adds them to the inboxes as an agent does.
  */
 
 import { randomUUID } from 'node:crypto';
-import { Queue } from 'bullmq';
 import { type Batch, batchId, encodeBatch } from '../../src/protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
 import {
   type AckReply,
   ackReplyKey,
+  inboxKey,
   parseAckReply,
   QUEUE_NAME,
   queueOf,
@@ -81,11 +81,13 @@ export const objectOf = (id: string): ContainerIdentity => ({
 
 export interface Sender {
   readonly redis: RedisClient;
-  send(batch: Batch, jobId?: string): Promise<void>;
-  /** Adds a job with any data to a queue. */
-  sendData(queue: number, data: unknown, jobId: string): Promise<void>;
+  send(batch: Batch, id?: string): Promise<void>;
+  /** Adds anything to an inbox. */
+  sendData(queue: number, data: unknown, id: string): Promise<void>;
+  /** Adds any text to an inbox. */
+  sendText(queue: number, text: string, id: string): Promise<void>;
   reply(incarnation: BatchIncarnation): Promise<AckReply | null>;
-  /** Jobs in all queues, in any state. */
+  /** Inputs in all inboxes, and jobs in all queues, in any state. */
   left(): Promise<number>;
   close(): Promise<void>;
 }
@@ -100,26 +102,17 @@ export function createSender(redisUrl: string, queueCount: number): Sender {
       patient: true,
     },
   );
-  const queues = Array.from(
-    { length: queueCount },
-    (_, queue) =>
-      new Queue(QUEUE_NAME, {
-        connection: redis,
-        prefix: queuePrefix(CLUSTER, queue),
-        skipMetasUpdate: true,
-      }),
-  );
-  const add = async (queueNo: number, data: unknown, jobId: string) => {
-    const queue = queues[queueNo];
-    if (queue === undefined) throw new Error(`there is no queue ${queueNo}`);
-    await queue.add('batch', data, { jobId, removeOnComplete: true, removeOnFail: true });
+  const sendText = async (queue: number, text: string, id: string) => {
+    await redis.hsetnx(inboxKey(CLUSTER, queue), id.includes('.') ? id : `test.${id}`, text);
   };
+  const sendData = (queue: number, data: unknown, id: string) => sendText(queue, JSON.stringify(data), id);
   return {
     redis,
-    async send(batch, jobId = batchId(batch)) {
-      await add(queueOf(batch.node, queueCount), await encodeBatch(batch), jobId);
+    async send(batch, id = batchId(batch)) {
+      await sendData(queueOf(batch.node, queueCount), await encodeBatch(batch), id);
     },
-    sendData: add,
+    sendData,
+    sendText,
     async reply({ node, epoch }) {
       const json = await redis.hget(ackReplyKey(CLUSTER, node), epoch);
       if (json === null) return null;
@@ -127,15 +120,25 @@ export function createSender(redisUrl: string, queueCount: number): Sender {
       if (!reply.ok) throw new Error(reply.error);
       return reply.value;
     },
-    async left() {
-      const counts = await Promise.all(
-        queues.map((queue) => queue.getJobCounts('wait', 'active', 'delayed', 'failed', 'completed')),
-      );
-      return counts.flatMap((one) => Object.values(one)).reduce((sum, n) => sum + n, 0);
-    },
+    left: () => inputsLeft(redis, queueCount),
     async close() {
-      await Promise.all(queues.map((queue) => queue.close()));
       redis.disconnect();
     },
   };
+}
+
+/** Inputs in all inboxes of the cluster, and jobs in its queues that are not done. */
+export async function inputsLeft(redis: RedisClient, queues: number): Promise<number> {
+  const counts = await Promise.all(
+    Array.from({ length: queues }, async (_, queue) => {
+      const key = `${queuePrefix(CLUSTER, queue)}:${QUEUE_NAME}`;
+      return [
+        await redis.hlen(inboxKey(CLUSTER, queue)),
+        await redis.llen(`${key}:wait`),
+        await redis.llen(`${key}:active`),
+        await redis.zcard(`${key}:delayed`),
+      ];
+    }),
+  );
+  return counts.flat().reduce((sum, n) => sum + n, 0);
 }

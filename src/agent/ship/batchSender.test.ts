@@ -25,7 +25,7 @@ test('a probe that was on its way before a new connection answers nothing of the
   const deliveries = new Deliveries(spool, INTERVALS);
   deliveries.followSpool();
   const generations: unknown[] = [];
-  const queue = {
+  const inbox = {
     async add({ data }: SealedBatch) {
       const batch = await decodeBatch(data);
       generations.push(batch.ok ? batch.value.ackGeneration : batch.error);
@@ -33,7 +33,7 @@ test('a probe that was on its way before a new connection answers nothing of the
     },
   };
   const ackReader = { flowSettings: null, expectReply: () => undefined };
-  const sender = new BatchSender({ spool, deliveries, queue, ackReader, log: createLogger('fatal', 'test') });
+  const sender = new BatchSender({ spool, deliveries, inbox, ackReader, log: createLogger('fatal', 'test') });
   for (let pass = 0; pass < 3; pass += 1) await sender.sendNew(true);
   expect(generations).toEqual([1, 2]);
 });
@@ -54,7 +54,7 @@ test('records that are written while those before them cannot be read are sent, 
   deliveries.followSpool();
   for (const delivery of deliveries.all) deliveries.apply(delivery, { ackGeneration: 1, ackedSeq: 0 }, true);
   const sent: { first: number; last: number }[] = [];
-  const queue = {
+  const inbox = {
     async add({ data }: SealedBatch) {
       const batch = await decodeBatch(data);
       if (!batch.ok) throw new Error(batch.error);
@@ -64,7 +64,7 @@ test('records that are written while those before them cannot be read are sent, 
   };
   const flowSettings = { queues: 1, window: 1_000_000, accepts: [] };
   const ackReader = { flowSettings, expectReply: () => undefined };
-  const sender = new BatchSender({ spool, deliveries, queue, ackReader, log: createLogger('fatal', 'test') });
+  const sender = new BatchSender({ spool, deliveries, inbox, ackReader, log: createLogger('fatal', 'test') });
   onRead = async () => {
     const next = spool.current.lastSeq + 1;
     await write(spool, next, next);
@@ -87,7 +87,7 @@ test('a batch waits longer for more records while the one before it is not ackno
   };
   acknowledge(0);
   const sent: number[] = [];
-  const queue = {
+  const inbox = {
     async add({ data }: SealedBatch) {
       const batch = await decodeBatch(data);
       sent.push(batch.ok ? batch.value.last : Number.NaN);
@@ -95,7 +95,7 @@ test('a batch waits longer for more records while the one before it is not ackno
   };
   const flowSettings = { queues: 1, window: 1_000_000, accepts: [] };
   const ackReader = { flowSettings, expectReply: () => undefined };
-  const sender = new BatchSender({ spool, deliveries, queue, ackReader, log: createLogger('fatal', 'test') });
+  const sender = new BatchSender({ spool, deliveries, inbox, ackReader, log: createLogger('fatal', 'test') });
   const writtenAndSentAfter = async (ms: number) => {
     const next = spool.current.lastSeq + 1;
     await write(spool, next, next);

@@ -5,7 +5,6 @@
  * controller is, the fewer and larger batches it gets.
  */
 import type { KeyObject } from 'node:crypto';
-import { ReplyError } from 'ioredis';
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_RECORDS } from '../../protocol/batch.ts';
@@ -15,9 +14,9 @@ import type { SpoolEntry } from '../spool/segmentFormat.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { AckReader } from './ackReader.ts';
 import { BatchBuilder } from './batchBuilder.ts';
-import type { BatchQueue } from './batchQueue.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { EpochDelivery } from './epochDelivery.ts';
+import type { Inbox } from './inbox.ts';
 import type { SealedBatch } from './sealedBatch.ts';
 
 const LINGER = millis(250);
@@ -29,7 +28,7 @@ const MAX_READS = 20;
 export interface BatchSenderParts {
   readonly spool: Spool;
   readonly deliveries: Deliveries;
-  readonly queue: Pick<BatchQueue, 'add'>;
+  readonly inbox: Pick<Inbox, 'add'>;
   readonly ackReader: Pick<AckReader, 'flowSettings' | 'expectReply'>;
   /** Signs every batch. */
   readonly key?: KeyObject | undefined;
@@ -147,12 +146,7 @@ export class BatchSender {
   async #add(batch: SealedBatch): Promise<void> {
     // A failed add may have arrived: the batch is sent again, and the store counts it once.
     batch.makeDue();
-    try {
-      await this.#parts.queue.add(batch);
-    } catch (error) {
-      if (error instanceof ReplyError) batch.refused();
-      throw error;
-    }
+    await this.#parts.inbox.add(batch);
     batch.sent(monoNow());
     this.#parts.ackReader.expectReply();
   }

@@ -1,7 +1,7 @@
 /*
- * Shipping: batches of the spool go into the node's queue until the store has acknowledged them.
+ * Shipping: batches of the spool go into the node's inbox until the store has acknowledged them.
  *
- *   spool ── at most 500 records of one context, after a moment ──► sealed batch ── add ──► queue
+ *   spool ── at most 500 records of one context, after a moment ──► sealed batch ── add ──► inbox
  *     ▲                                                             │ again when no reply comes, same id
  *     └── acked seq ◄── ack reply of the current generation ◄── Redis hash
  *
@@ -18,11 +18,11 @@ import { ReplyGuard } from '../../redis/replyGuard.ts';
 import type { AgentInternals } from '../config.ts';
 import type { Spool } from '../spool/spool.ts';
 import { AckReader } from './ackReader.ts';
-import { BatchQueue } from './batchQueue.ts';
 import { BatchSender } from './batchSender.ts';
 import type { ControllerKeyFile } from './controllerKeyFile.ts';
 import { Deliveries, type DeliveryIntervals } from './deliveries.ts';
 import type { EpochDelivery } from './epochDelivery.ts';
+import { Inbox } from './inbox.ts';
 import type { NodeEnrolment } from './nodeEnrolment.ts';
 import { reasonOf, ShippingStatus } from './shippingStatus.ts';
 import { UnackedAge } from './unackedAge.ts';
@@ -51,7 +51,7 @@ export class Shipper {
   readonly #redis: RedisClient;
   readonly #ackReader: AckReader;
   readonly #deliveries: Deliveries;
-  readonly #queue: BatchQueue;
+  readonly #inbox: Inbox;
   readonly #sender: BatchSender;
   readonly #unackedAge: UnackedAge;
   #refusedAcks = 0;
@@ -79,11 +79,11 @@ export class Shipper {
     const onEnrolment = (json: string) => enrolment?.confirm(json) ?? Promise.resolve();
     this.#ackReader = new AckReader({ cluster, node, log, controllerKeys, onEnrolment }, this.#redis);
     this.#deliveries = new Deliveries(spool, intervals);
-    this.#queue = new BatchQueue({ cluster, node, onError: (error) => this.#onError(error) }, this.#redis);
+    this.#inbox = new Inbox(this.#redis, cluster, node);
     this.#sender = new BatchSender({
       spool,
       deliveries: this.#deliveries,
-      queue: this.#queue,
+      inbox: this.#inbox,
       ackReader: this.#ackReader,
       key: enrolment?.key,
       log,
@@ -146,7 +146,6 @@ export class Shipper {
     }
     clearTimeout(deadline);
     this.#end();
-    await this.#queue.close();
   }
 
   get #hasEnded(): boolean {
@@ -216,7 +215,7 @@ export class Shipper {
       const { flowSettings } = this.#ackReader;
       const { enrolment } = this.#options;
       if (flowSettings === null) return this.#status.blocked('no controller has published flow settings yet');
-      await this.#queue.select(flowSettings.queues);
+      this.#inbox.select(flowSettings.queues);
       if (!flowSettings.accepts.includes(BATCH_VERSION))
         return this.#status.blocked(`no controller reads version ${BATCH_VERSION} of the envelope yet`);
       this.#deliveries.startGenerationIfDue();
@@ -238,7 +237,7 @@ export class Shipper {
     if (this.#deliveries.all.some(({ isUnanswered }) => isUnanswered)) enrolment.doubt(monoNow());
     const sealed = await enrolment.next(monoNow());
     if (sealed === null) return;
-    await this.#queue.addEnrolment(sealed);
+    await this.#inbox.addEnrolment(sealed);
     this.#ackReader.expectReply();
   }
 

@@ -70,12 +70,12 @@ export class ShippingStatus {
   }
 }
 
-/** How Redis begins to say that it refuses a command. */
-const REFUSED = /NOPERM|The user executing the script|ACL failure in script/;
+/** How Redis says that it refuses a command. */
+const REFUSED = /NOPERM/;
 
 /**
- * The reason of a failure, for the operator. Never throws. Redis names a command at most that an agent may not use, and in a script not even
- * that: so the agent asks for all its rights, and says which are missing and how to get them.
+ * The reason of a failure, for the operator. Never throws. Redis names one command at most that an agent may not use: so the agent asks for
+ * all its rights, and says which are missing and how to get them.
  */
 export async function reasonOf(error: unknown, redis: RedisClient, cluster: string): Promise<string> {
   const message = messageOf(error);
@@ -83,8 +83,7 @@ export async function reasonOf(error: unknown, redis: RedisClient, cluster: stri
   try {
     const missing = await missingRights(redis, redisGrants('agent', cluster));
     if (missing === null) return `${message}; plegwatch redis-acl prints the rights of agents`;
-    // Only a controller may set up a queue, which it does when it finds Redis empty.
-    if (missing.needs.length === 0) return `no controller has set up the queues yet: ${message}`;
+    if (missing.needs.length === 0) return message;
     return `the Redis user may not: ${describeNeeds(missing.needs)}; plegwatch redis-acl prints the rights of agents`;
   } catch (failure) {
     return `${message}; its rights could not be checked: ${messageOf(failure)}`;

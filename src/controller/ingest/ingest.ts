@@ -1,5 +1,5 @@
 /*
- * Ingest: a worker on every queue of a cluster, the flow settings for its agents, and the health of both.
+ * Ingest: a worker and a mover on every queue of a cluster, the flow settings for its agents, and the health of both.
  *
  * Any number of controllers may do this at the same time; no leader is needed.
  */
@@ -11,7 +11,7 @@ import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { defaultsOf } from '../../platform/settings.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
-import { queueNumber, queueOf } from '../../protocol/redisKeys.ts';
+import { queueOf } from '../../protocol/redisKeys.ts';
 import type { RedisSettings } from '../../redis/access.ts';
 import { connectRedis, type RedisClient } from '../../redis/client.ts';
 import { typed } from '../../store/expressions.ts';
@@ -22,15 +22,14 @@ import { MAX_CONNECTIONS, type Store, type StoreSettings } from '../../store/sto
 import { INGEST_INTERVALS, type IngestIntervals } from '../config.ts';
 import { type AttributionOptions, startKeys } from '../keys/startKeys.ts';
 import type { ControllerMetrics } from '../metrics.ts';
-import { loadAgentScript } from './agentScript.ts';
 import type { WatchEnqueuer } from './commitBatch.ts';
 import { publishFlow } from './flow.ts';
-import { createJobHandler, type JobHandlerOptions, recordRepairs } from './jobHandler.ts';
+import { Inbox, type Removal, removeStrayInboxes } from './inbox.ts';
+import { type InboxMover, startInboxMover } from './inboxMover.ts';
+import { createInputHandler } from './inputHandler.ts';
 import { createPartitionCache } from './partitionCache.ts';
-import { guardScripts, type RepairReport } from './queueGuard.ts';
 import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
-import { sweepQueues } from './queueSweep.ts';
-import { type JobHandler, type QueueDepth, type QueueWorker, startQueueWorker } from './queueWorker.ts';
+import { type InputHandler, type QueueDepth, type QueueWorker, startQueueWorker } from './queueWorker.ts';
 import { storeRejection } from './rejections.ts';
 import { sayCaughtUp } from './statements.ts';
 
@@ -63,8 +62,8 @@ export interface Ingest {
 
 const TEND_INTERVAL_MS = 5_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
-/** As the check in front of each script of a queue sets it. */
-const MAX_EVENTS = 100;
+/** How long a mover waits after its inbox was empty: with very many queues longer, so that all of them ask no more often than 1,000 times a second. */
+const MIN_MOVE_INTERVAL_MS = 20;
 const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
@@ -79,14 +78,8 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   // BullMQ's own commands wait for Redis however long it takes; ours fail, and the handler decides.
   const patient = connectRedis(options, { maxRetry, onError, patient: true });
   const workers: QueueWorker[] = [];
-  /** What agents need and may not set up themselves. A Redis behind a new connection may have lost it. */
-  const setUp = async () => {
-    const metas = workers.map(({ key }) => redis.hset(`${key}:meta`, 'opts.maxLenEvents', MAX_EVENTS));
-    const results = await Promise.allSettled([loadAgentScript(redis), ...metas]);
-    for (const each of results) if (each.status === 'rejected') onError(messageOf(each.reason));
-  };
-  const onReady = () => void setUp();
-  const redis = connectRedis(options, { maxRetry, onError, onReady });
+  const movers: InboxMover[] = [];
+  const redis = connectRedis(options, { maxRetry, onError });
   await waitUntilReady(redis, log);
   const progress = createQueueProgress(now);
   // The queues wait for the keys: nothing is acknowledged without them.
@@ -104,7 +97,9 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       await storeRejection(store, clusterId, { queue, reason: 'enrolment', error, claimedNode, input });
     },
   });
-  const handlerOptions: JobHandlerOptions = {
+  const inboxOf = (queue: number) => new Inbox(patient, cluster, queue);
+  const inputHandler = createInputHandler({
+    inboxOf,
     store,
     clusterId,
     cluster,
@@ -120,25 +115,29 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     metrics,
     log: throttledLog,
     signal: stopping.signal,
-  };
-  const jobHandler = createJobHandler(handlerOptions);
-  const handler: JobHandler = {
-    async handle(queue, data) {
-      const outcome = await jobHandler.handle(queue, data);
+  });
+  const handler: InputHandler = {
+    async handle(queue, id) {
+      const outcome = await inputHandler.handle(queue, id);
       progress.handled(queue);
       return outcome;
     },
   };
-  const repaired: RepairReport = async (queueKey, repairs) => {
-    const queue = queueNumber(queueKey);
-    await recordRepairs(handlerOptions, queue, repairs);
-    progress.handled(queue);
+  const onRemoved = (removed: readonly Removal[]) => {
+    for (const { kind, queue, id, bytes } of removed) {
+      metrics.inboxRemovals.inc({ kind });
+      throttledLog.warn({ queue, reason: kind, id, bytes }, 'removed from an inbox unread');
+    }
   };
-  guardScripts(patient, repaired);
   const lockMs = intervals.intervalJobLock / 1000;
+  const intervalMs = () => Math.max(MIN_MOVE_INTERVAL_MS, workers.length);
   const startWorkers = (count: number) => {
     for (let queue = workers.length; queue < count; queue++) {
-      workers.push(startQueueWorker({ cluster, queue, redis: patient, lockMs, handler, log: throttledLog }));
+      const place = { cluster, queue, handler, log: throttledLog };
+      workers.push(startQueueWorker({ ...place, redis: patient, lockMs }));
+      movers.push(
+        startInboxMover({ ...place, redis: patient, inbox: inboxOf(queue), intervalMs, onRemoved }),
+      );
     }
   };
   startWorkers(settings.maxQueues);
@@ -157,8 +156,6 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         log.warn({ error: messageOf(error) }, 'settings could not be read; the last ones apply');
       }
       startWorkers(settings.maxQueues);
-      // Agents send as soon as they know the flow settings.
-      await setUp();
       await publishFlow(redis, cluster, { queues: settings.queues, nodes });
       return intervals.intervalFlow / 1000;
     },
@@ -189,15 +186,13 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     backoff: BACKOFF,
   });
   const sweeping = new Loop({
-    async work(signal) {
+    async work() {
       // Another controller may work on queues that this one does not know of yet.
       startWorkers((await store.readSettings()).maxQueues);
-      const queues = workers.length;
-      if (redis.status === 'ready')
-        await sweepQueues({ redis, cluster, queues, report: repaired, now, signal });
+      if (redis.status === 'ready') onRemoved(await removeStrayInboxes(redis, cluster, workers.length));
       return intervals.intervalSweep / 1000;
     },
-    onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'queues could not be swept'),
+    onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'stray inboxes could not be removed'),
     backoff: { firstMs: 1_000, maxMs: Math.max(1_000, intervals.intervalSweep / 1000) },
   });
   flow.start();
@@ -208,15 +203,15 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     health: () => progress.health(),
     redisError() {
       if (redis.status !== 'ready') return 'Redis does not answer';
-      const unavailable = workers.filter(
-        ({ queue, isRefused }) => isRefused || depths[queue] === null,
-      ).length;
-      return unavailable === 0 ? null : `Redis does not serve ${unavailable} of ${workers.length} queues`;
+      const unavailable = depths.filter((depth) => depth === null).length;
+      if (unavailable > 0) return `Redis does not serve ${unavailable} of ${workers.length} queues`;
+      const refused = workers.filter(({ isRefused }) => isRefused).length;
+      return refused === 0 ? null : `Redis refuses to write to ${refused} of ${workers.length} queues`;
     },
     async stop() {
       stopping.abort();
       await Promise.all([flow.stop(), tending.stop(), sweeping.stop()]);
-      await Promise.all(workers.map((worker) => worker.stop()));
+      await Promise.all([...movers, ...workers].map((each) => each.stop()));
       await stopKeys();
       patient.disconnect();
       redis.disconnect();

@@ -8,27 +8,28 @@
  * A job never fails, so it can never be lost here: the handler returns when the batch is committed and its reply published, or asks
  * for a delay. A worker that dies leaves an active job behind; another one takes it when its lock has expired.
  *
- * What a job says about itself comes from its producer and is not trusted: attempts, removal, parents and schedules are set here, and
- * what could break a script is removed before it runs (queueGuard.ts).
+ * A job carries the id of an input, which is in the inbox of the queue until it is handled. Only controllers may touch the keys of a queue, so a
+ * job is as one of them added it (inboxMover.ts).
  */
-import { DelayedError, type Job, type JobJson, Worker } from 'bullmq';
+import { DelayedError, type Job, Worker } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
-import { QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
+import { within } from '../../platform/within.ts';
+import { inboxKey, QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
 
 export type JobOutcome = { readonly done: true } | { readonly done: false; readonly delayMs: number };
 
-export interface JobHandler {
-  /** Handles a job's data. Must not throw. */
-  handle(queue: number, data: unknown): Promise<JobOutcome>;
+export interface InputHandler {
+  /** Handles an input of the inbox of this queue, and removes it when that is done. Must not throw. */
+  handle(queue: number, id: string): Promise<JobOutcome>;
 }
 
-/** How many jobs a queue has. */
+/** How many inputs an inbox has. */
 export interface QueueDepth {
   readonly all: number;
-  /** Those that a worker could take now or has taken: the others are delayed, as long as somebody pleases. */
+  /** Those that are handled or could be: the jobs of the others are delayed. */
   readonly ready: number;
 }
 
@@ -39,14 +40,12 @@ export interface QueueWorkerOptions {
   readonly redis: RedisClient;
   /** After this the job of a worker that died is taken by another. */
   readonly lockMs: number;
-  readonly handler: JobHandler;
+  readonly handler: InputHandler;
   readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
 }
 
 export interface QueueWorker {
   readonly queue: number;
-  /** What its keys begin with. */
-  readonly key: string;
   /** Whether Redis refused the last fetch, as it does while it is full. */
   readonly isRefused: boolean;
   depth(redis: RedisClient): Promise<QueueDepth>;
@@ -54,20 +53,13 @@ export interface QueueWorker {
   stop(): Promise<void>;
 }
 
-/** Job data that is not JSON, as it was. */
-export class NotJson {
-  readonly raw: string;
-  constructor(raw: string) {
-    this.raw = raw;
-  }
-}
-
 /** How many jobs of a queue are handled at a time. */
 export const JOBS_AT_ONCE = 8;
 const RETRY_MS = 1_000;
 /** A batch that kills its worker is our fault and must not be discarded for it. */
 const MAX_STALLED = 1_000_000;
-const STOP_WITHIN_MS = 10_000;
+/** How long a queue is given to end what is under way. */
+export const STOP_WITHIN_MS = 10_000;
 /** The scores of delayed jobs are milliseconds with a counter in the lower bits. */
 const SCORES_PER_MS = 4_096;
 
@@ -83,7 +75,7 @@ export function startQueueWorker({
   const queueKey = `${prefix}:${QUEUE_NAME}`;
   const worker = new EvidenceWorker(
     async (job, token) => {
-      const outcome = await handler.handle(queue, job.data);
+      const outcome = await handler.handle(queue, job.id ?? '');
       if (outcome.done) return;
       // If even that fails, the job stays active without a lock, and the search for stalled jobs finds it.
       await job.moveToDelayed(Date.now() + outcome.delayMs, token).catch((error: unknown) => {
@@ -98,18 +90,16 @@ export function startQueueWorker({
   });
   return {
     queue,
-    key: queueKey,
     get isRefused() {
       return worker.isRefused;
     },
     async depth(redis) {
-      const [waiting, active, delayed, due] = await Promise.all([
-        redis.llen(`${queueKey}:wait`),
-        redis.llen(`${queueKey}:active`),
+      const [all, delayed, due] = await Promise.all([
+        redis.hlen(inboxKey(cluster, queue)),
         redis.zcard(`${queueKey}:delayed`),
         redis.zcount(`${queueKey}:delayed`, '-inf', Date.now() * SCORES_PER_MS),
       ]);
-      return { all: waiting + active + delayed, ready: waiting + active + due };
+      return { all, ready: Math.max(0, all - delayed + due) };
     },
     async stop() {
       const stopped = await within(worker.close(), STOP_WITHIN_MS);
@@ -119,13 +109,13 @@ export function startQueueWorker({
   };
 }
 
-class EvidenceWorker extends Worker<unknown, void> {
+class EvidenceWorker extends Worker<null, void> {
   isRefused = false;
   /** Aborted when the worker closes. */
   readonly #closing = new AbortController();
 
   constructor(
-    processor: (job: Job<unknown, void>, token: string | undefined) => Promise<void>,
+    processor: (job: Job<null, void>, token: string | undefined) => Promise<void>,
     { lockMs, ...location }: { prefix: string; connection: RedisClient; lockMs: number },
   ) {
     super(QUEUE_NAME, processor, {
@@ -144,19 +134,8 @@ class EvidenceWorker extends Worker<unknown, void> {
     this.run().catch((error: unknown) => this.emit('error', asError(error)));
   }
 
-  protected override createJob(json: JobJson, jobId: string): Job<unknown, void> {
-    const { id, name, timestamp, attemptsStarted, attemptsMade, stalledCounter } = json;
-    const trusted = { id, name, timestamp, attemptsStarted, attemptsMade, stalledCounter };
-    const opts = { attempts: 1, removeOnComplete: true, removeOnFail: true };
-    const empty = { data: '{}', progress: 0, failedReason: '', returnvalue: '' };
-    const job = super.createJob({ ...trusted, ...empty, opts }, jobId);
-    job.processedOn = json.processedOn ?? Date.now();
-    job.data = parseData(json.data);
-    return job;
-  }
-
   /** BullMQ fetches again at once after an error reply: while Redis is full, that would be a retry storm. */
-  protected override async moveToActive(token: string, name?: string): Promise<Job<unknown, void>> {
+  protected override async moveToActive(token: string, name?: string): Promise<Job<null, void>> {
     try {
       const job = await super.moveToActive(token, name);
       this.isRefused = false;
@@ -167,31 +146,6 @@ class EvidenceWorker extends Worker<unknown, void> {
       throw error;
     }
   }
-
-  override processJob(job: Job<unknown, void>, token: string): Promise<void | Job<unknown, void>> {
-    return super.processJob(job, token, () => false);
-  }
-}
-
-/** BullMQ's type promises data, but a job may have none. */
-function parseData(data: string | undefined): unknown {
-  try {
-    return JSON.parse(data ?? '');
-  } catch {
-    return new NotJson(data ?? '');
-  }
 }
 
 const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
-
-async function within(promise: Promise<unknown>, ms: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  try {
-    return await Promise.race([promise.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

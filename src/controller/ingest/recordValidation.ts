@@ -11,7 +11,6 @@ import { type EvidenceRecord, parseRecord, type RecordOf, type RecordType } from
 import { DAYS_AHEAD, dayOf } from '../../store/partitions.ts';
 import type { StoreSettings } from '../../store/store.ts';
 import { isFrequentRecord } from './frequentRecords.ts';
-import { inputText } from './rejections.ts';
 import { type SeqRange, seqsOf } from './seqRanges.ts';
 
 export interface StorableRecord<T extends RecordType = RecordType> {
@@ -160,6 +159,12 @@ const scrapeTimes = ({ kubelet }: RecordOf<'relist_minute'>): number[] =>
     ? []
     : [kubelet.scraped.from, kubelet.scraped.to, kubelet.calls?.from ?? 0, kubelet.calls?.to ?? 0];
 
+/** A parser reads JSON that is nested deeper than a writer can follow. */
 function inputBytes(input: unknown): string {
-  return inputText(input).slice(0, MAX_BYTES);
+  try {
+    return (JSON.stringify(input) ?? 'undefined').slice(0, MAX_BYTES);
+  } catch (error) {
+    if (error instanceof RangeError) return 'nested too deeply to be written';
+    throw error;
+  }
 }

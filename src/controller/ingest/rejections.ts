@@ -1,5 +1,5 @@
 /*
- * Refused input: as text, and stored once for each content, with how often it came, up to a cap.
+ * Refused input, stored once for each content, with how often it came, up to a cap.
  */
 import { createHash } from 'node:crypto';
 import type { SqlRunner } from '../../store/runner.ts';
@@ -44,14 +44,4 @@ export async function storeRejection(
     bytes.subarray(0, HEAD_BYTES).toString('hex'),
     MAX_REJECTED,
   ]);
-}
-
-/** A parser reads JSON that is nested deeper than a writer can follow. An input that throws here would be redelivered for ever. */
-export function inputText(input: unknown): string {
-  try {
-    return JSON.stringify(input) ?? 'undefined';
-  } catch (error) {
-    if (error instanceof RangeError) return 'nested too deeply to be written';
-    throw error;
-  }
 }

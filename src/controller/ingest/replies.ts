@@ -64,13 +64,13 @@ export async function publishReply(
   const sig = signer === null ? '' : signatureOf(signer, statementOf({ ackGeneration, ackedSeq }));
   const reply = [epoch, ackGeneration, ackedSeq, ACK_REPLIES_TTL_S, sig];
   try {
-    const kept = String(await publish(redis, key, ...reply, '', ...closed));
+    const kept = String(await publish(redis, [key], ...reply, '', ...closed));
     if (kept === '' || signer === null) return;
     const later = parseAckReply(kept);
     const isOurs =
       later.ok && isSignedBy(createPublicKey(signer), statementOf(later.value), later.value.sig ?? '');
     // A stranger wrote a later one: agents would not believe it, and must not have to wait for the next generation.
-    if (!isOurs) await publish(redis, key, ...reply, kept, ...closed);
+    if (!isOurs) await publish(redis, [key], ...reply, kept, ...closed);
   } catch (error) {
     const message = `the reply to ${node} could not be published: ${messageOf(error)}`;
     throw new ReplyError(message, { cause: error });

@@ -1,5 +1,5 @@
 /*
- * Handles one input of a queue, whatever it is.
+ * Handles one input of an inbox, whatever text it is, and removes it when that is done.
  *
  *   not JSON, not a batch, another cluster's,
  *   not signed by its node where it has to be                        a row in `rejected`; no acked seq moves
@@ -32,14 +32,16 @@ import type { ControllerMetrics } from '../metrics.ts';
 import { BatchCommitter } from './batchCommitter.ts';
 import type { CommitContext, CommittedBatch } from './commitBatch.ts';
 import type { RejectedBatch } from './epoch.ts';
-import type { QueueRepair } from './queueGuard.ts';
-import { type JobHandler, type JobOutcome, NotJson } from './queueWorker.ts';
-import { inputText, type Rejection, storeRejection } from './rejections.ts';
+import { type Inbox, InboxError } from './inbox.ts';
+import type { InputHandler, JobOutcome } from './queueWorker.ts';
+import { type Rejection, storeRejection } from './rejections.ts';
 import { publishReply, ReplyError } from './replies.ts';
 
-export interface JobHandlerOptions extends CommitContext {
+export interface InputHandlerOptions extends CommitContext {
   readonly store: SqlRunner & Pick<Store, 'transaction'>;
   readonly cluster: string;
+  /** The commands of an inbox wait for Redis. */
+  readonly inboxOf: (queue: number) => Pick<Inbox, 'read' | 'remove'>;
   readonly attribution: Attribution;
   readonly intervals: IngestIntervals;
   readonly redis: RedisClient;
@@ -72,17 +74,22 @@ const BUSY_DELAY_MS = 1_000;
 const MAX_READ = 16;
 const USUAL_BYTES = 2 * MAX_BATCH_BYTES;
 
-export function createJobHandler(options: JobHandlerOptions): JobHandler {
+export function createInputHandler(options: InputHandlerOptions): InputHandler {
   // Where nobody can enrol, a key that expired stays expired: its node goes on unsigned.
   const mustBeSigned = options.enroller !== null;
   const committer = new BatchCommitter({ ...options, mustBeSigned });
   const reading = new Permits(MAX_READ);
   return {
-    handle: (queue, data) =>
+    handle: (queue, id) =>
       retry(options, queue, async () => {
         const release = await reading.take();
         try {
-          await handleInput(options, { queue, data, committer, release });
+          const inbox = options.inboxOf(queue);
+          const input = await inbox.read(id);
+          // Another controller may have handled it.
+          if (input === null) return;
+          await handleInput(options, { queue, input, committer, release });
+          await inbox.remove(id);
         } finally {
           release();
         }
@@ -95,24 +102,8 @@ class NodeBusy extends Error {
   override readonly name = 'NodeBusy';
 }
 
-/** Counts and logs what was repaired in a queue; a job that was removed unread is an input that was rejected. */
-export async function recordRepairs(
-  options: JobHandlerOptions,
-  queue: number,
-  repairs: readonly QueueRepair[],
-): Promise<void> {
-  for (const { kind, name, detail } of repairs) {
-    options.metrics.queueRepairs.inc({ kind });
-    options.log.warn({ queue, reason: kind, name, detail }, 'queue repaired');
-    if (kind !== 'bad_job') continue;
-    const error = `job ${name} cannot be read`;
-    const rejection: Rejection = { queue, reason: 'not_json', error, claimedNode: '', input: detail };
-    await retry(options, queue, () => reject(options, rejection));
-  }
-}
-
 async function retry(
-  { log, intervals, now, partitions, signal }: JobHandlerOptions,
+  { log, intervals, now, partitions, signal }: InputHandlerOptions,
   queue: number,
   work: () => Promise<void>,
 ): Promise<JobOutcome> {
@@ -142,30 +133,29 @@ async function retry(
   }
 }
 
-/** Publishing replies is all that is done over Redis here, so every other error is Postgres's or ours. */
 const isUnavailable = (error: unknown): boolean =>
-  error instanceof ReplyError || ['outage', 'conflict'].includes(databaseErrorKind(error));
+  error instanceof InboxError ||
+  error instanceof ReplyError ||
+  ['outage', 'conflict'].includes(databaseErrorKind(error));
 
 interface Input {
   readonly queue: number;
-  readonly data: unknown;
+  readonly input: string;
   readonly committer: Pick<BatchCommitter, 'commit'>;
   /** Lets another input be read. */
   readonly release: () => void;
 }
 
 async function handleInput(
-  options: JobHandlerOptions,
-  { queue, data, committer, release }: Input,
+  options: InputHandlerOptions,
+  { queue, input, committer, release }: Input,
 ): Promise<void> {
   const { cluster, attribution, metrics, now } = options;
   const started = now();
   const rejectAs = (reason: Rejection['reason'], claimedNode: string, error: string) =>
-    reject(options, { queue, reason, error, claimedNode, input: inputText(data) });
-  if (data instanceof NotJson) {
-    const error = 'the data of the job is not JSON';
-    return reject(options, { queue, reason: 'not_json', error, claimedNode: '', input: data.raw });
-  }
+    reject(options, { queue, reason, error, claimedNode, input });
+  const data = parsed(input);
+  if (data === undefined) return rejectAs('not_json', '', 'the input is not JSON');
   const enrolment = enrolmentIn(data);
   if (enrolment !== null) return options.enroller?.accept(enrolment);
   const sender = await attribution.senderOf(data);
@@ -192,9 +182,18 @@ async function handleInput(
   return published(options, envelope, outcome);
 }
 
+/** Undefined if it is not JSON. */
+function parsed(input: string): unknown {
+  try {
+    return JSON.parse(input);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Counts and logs what is committed, and publishes the reply. */
 async function published(
-  options: JobHandlerOptions,
+  options: InputHandlerOptions,
   envelope: Envelope,
   outcome: CommittedBatch,
 ): Promise<void> {
@@ -217,13 +216,13 @@ async function published(
   await publishReply(options, envelope, outcome);
 }
 
-function leave({ metrics, log }: JobHandlerOptions, queue: number, refused: RefusedBatch): void {
+function leave({ metrics, log }: InputHandlerOptions, queue: number, refused: RefusedBatch): void {
   const { error, claimedNode } = refused;
   metrics.records.inc({ result: 'version' });
   log.warn({ queue, claimedNode, error }, 'batch of a newer version left unacknowledged');
 }
 
-async function reject(options: JobHandlerOptions, rejection: Rejection): Promise<void> {
+async function reject(options: InputHandlerOptions, rejection: Rejection): Promise<void> {
   const { store, clusterId, metrics, log } = options;
   await storeRejection(store, clusterId, rejection);
   const { queue, reason, error, claimedNode } = rejection;

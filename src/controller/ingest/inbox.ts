@@ -1,0 +1,151 @@
+/*
+ * The inbox of a queue. An input stays in it until what it says is committed; its job in the queue carries only its id.
+ *
+ * Agents may add a field of any name and length to any inbox of their cluster. What no agent of ours adds is removed unread: ids that are not
+ * ours, and inputs that are too long. Ids are drawn by chance and one at a time: so nobody can bury another's, and a Redis that holds many
+ * very long ones copies one at most.
+ */
+import { messageOf } from '../../platform/errors.ts';
+import { invariant } from '../../platform/invariant.ts';
+import { MAX_INPUT_BYTES } from '../../protocol/batch.ts';
+import { inboxKey, MAX_ID_BYTES, MAX_QUEUES, QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
+import type { RedisClient } from '../../redis/client.ts';
+import { redisScript } from '../../redis/scripts.ts';
+
+export const REMOVAL_KINDS = ['bad_id', 'oversized', 'stray_inbox'] as const;
+
+/** What was removed unread. */
+export interface Removal {
+  readonly kind: (typeof REMOVAL_KINDS)[number];
+  readonly queue: number;
+  /** How its id begins; empty for a whole inbox. */
+  readonly id: string;
+  /** Of the id and the data; null where nobody counted them. */
+  readonly bytes: number | null;
+}
+
+/** So many jobs at most wait in a queue; none is added while more than half of them do. */
+export const MAX_WAITING = 64;
+const MAX_DRAWN = 128;
+/** How much of an id is shown. */
+const SHOWN = 64;
+
+const LIMITS = `
+local function isTooLong(id) return redis.call('HSTRLEN', KEYS[1], id) > ${MAX_INPUT_BYTES} end
+`;
+
+/** KEYS[1] the inbox, KEYS[2] the list of waiting jobs; ARGV[1] what keys of jobs begin with. */
+const look = redisScript(`${LIMITS}
+local ids, removed, seen = {}, {}, {}
+local inputs = redis.call('HLEN', KEYS[1])
+if inputs == 0 or redis.call('LLEN', KEYS[2]) > ${MAX_WAITING / 2} then return { inputs, ids, removed } end
+
+local function remove(kind, id)
+  local bytes = #id + redis.call('HSTRLEN', KEYS[1], id)
+  redis.call('HDEL', KEYS[1], id)
+  for _, each in ipairs({ kind, string.sub(id, 1, ${SHOWN}), bytes }) do removed[#removed + 1] = each end
+end
+for _ = 1, math.min(${MAX_DRAWN}, 4 * inputs) do
+  local id = redis.call('HRANDFIELD', KEYS[1])
+  if not id then break end
+  if #id > ${MAX_ID_BYTES} or not string.find(id, '^%w+%.[%w%.-]+$') then
+    remove('bad_id', id)
+  elseif not seen[id] then
+    seen[id] = true
+    if isTooLong(id) then
+      remove('oversized', id)
+    elseif redis.call('EXISTS', ARGV[1] .. id) == 0 then
+      ids[#ids + 1] = id
+    end
+  end
+end
+return { inputs, ids, removed }
+`);
+
+/** KEYS[1] the inbox, ARGV[1] an id. */
+const read = redisScript(`${LIMITS}
+return not isTooLong(ARGV[1]) and redis.call('HGET', KEYS[1], ARGV[1])
+`);
+
+export interface InboxAnswer {
+  /** How many inputs there are. */
+  readonly inputs: number;
+  /** Some of those that have no job yet. */
+  readonly ids: readonly string[];
+  readonly removed: readonly Removal[];
+}
+
+export class InboxError extends Error {
+  override readonly name = 'InboxError';
+}
+
+export class Inbox {
+  readonly #redis: RedisClient;
+  readonly #queue: number;
+  readonly #prefix: string;
+  readonly #key: string;
+
+  constructor(redis: RedisClient, cluster: string, queue: number) {
+    this.#redis = redis;
+    this.#queue = queue;
+    this.#prefix = `${queuePrefix(cluster, queue)}:${QUEUE_NAME}:`;
+    this.#key = inboxKey(cluster, queue);
+  }
+
+  /** Looks for inputs without a job, while the queue has room for jobs. */
+  async look(): Promise<InboxAnswer> {
+    const answer: unknown = await look(this.#redis, [this.#key, `${this.#prefix}wait`], this.#prefix);
+    const [inputs, ids, removed] = listOf(answer);
+    return {
+      inputs: Number(inputs),
+      ids: listOf(ids).map(String),
+      removed: this.#removalsIn(listOf(removed).map(String)),
+    };
+  }
+
+  /** Null if it is not there, or became too long meanwhile. Throws {@link InboxError}. */
+  async read(id: string): Promise<string | null> {
+    const data: unknown = await read(this.#redis, [this.#key], id).catch(failed);
+    return typeof data === 'string' ? data : null;
+  }
+
+  /** Throws {@link InboxError}. */
+  async remove(id: string): Promise<void> {
+    await this.#redis.hdel(this.#key, id).catch(failed);
+  }
+
+  #removalsIn(list: readonly string[]): Removal[] {
+    const removed: Removal[] = [];
+    for (let i = 0; i + 2 < list.length; i += 3) {
+      const kind = REMOVAL_KINDS.find((each) => each === list[i]);
+      invariant(kind, 'an inbox removes what is known');
+      removed.push({ kind, queue: this.#queue, id: list[i + 1] ?? '', bytes: Number(list[i + 2]) });
+    }
+    return removed;
+  }
+}
+
+/**
+ * Removes the inboxes of all queues from this number on, which the database does not have: an earlier one had them, or a stranger made them up.
+ * Spools send again what an agent added there.
+ */
+export async function removeStrayInboxes(
+  redis: RedisClient,
+  cluster: string,
+  queues: number,
+): Promise<Removal[]> {
+  const numbers = Array.from({ length: MAX_QUEUES - queues }, (_, i) => queues + i);
+  const found = await Promise.all(numbers.map((queue) => redis.unlink(inboxKey(cluster, queue))));
+  return numbers
+    .filter((_, i) => (found[i] ?? 0) > 0)
+    .map((queue) => ({ kind: 'stray_inbox', queue, id: '', bytes: null }));
+}
+
+function failed(error: unknown): never {
+  throw new InboxError(`the inbox cannot be used: ${messageOf(error)}`, { cause: error });
+}
+
+function listOf(answer: unknown): unknown[] {
+  invariant(Array.isArray(answer), 'the script of an inbox answers lists');
+  return answer;
+}
