@@ -42,9 +42,9 @@ export default {
     ),
     forbid(
       'light-agent',
-      'An agent runs on every node: neither a database nor a Kubernetes client, not even through another file.',
+      'An agent runs on every node: no database, no Kubernetes client, no queues, not even through another file.',
       '^src/agent/',
-      { reachable: true, path: '^node_modules/(pg|drizzle-orm|@kubernetes/client-node)/' },
+      { reachable: true, path: '^node_modules/(pg|drizzle-orm|@kubernetes/client-node|bullmq)/' },
     ),
     allowOnly(
       'pure-comparison',

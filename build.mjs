@@ -32,23 +32,6 @@ const withoutCostlyMetrics = {
 };
 
 /**
- * Of BullMQ an agent needs what adds a job. As CommonJS it would come whole, with its Postgres backend and the driver of
- * that; as modules without side effects, which its package does not say that they are, only what is used comes.
- */
-const onlyUsedOfBullmq = {
-  name: 'only-used-of-bullmq',
-  setup({ onResolve, resolve }) {
-    const modules = join(import.meta.dirname, 'node_modules/bullmq/dist/esm/');
-    onResolve({ filter: /^bullmq$/ }, () => ({ path: join(modules, 'index.js'), sideEffects: false }));
-    onResolve({ filter: /^\./ }, async ({ path, importer, resolveDir, kind, pluginData }) => {
-      if (pluginData === onlyUsedOfBullmq || !importer.startsWith(modules)) return undefined;
-      const found = await resolve(path, { importer, resolveDir, kind, pluginData: onlyUsedOfBullmq });
-      return { path: found.path, errors: found.errors, sideEffects: false };
-    });
-  },
-};
-
-/**
  * To `import` a module of Node is to read all that it exports, and node:http exports WebSocket, with which Node loads its whole fetch:
  * more than a megabyte that no program of ours needs. What is taken from the module itself is read only where it is used.
  */
@@ -110,7 +93,7 @@ const { metafile } = await build({
   // beside (keepNames) costs a call for every function that is made.
   minifyWhitespace: true,
   minifySyntax: true,
-  plugins: [withoutCostlyMetrics, onlyUsedOfBullmq, withoutFetch],
+  plugins: [withoutCostlyMetrics, withoutFetch],
   define: { PLEGWATCH_COMMIT: JSON.stringify(commitOfBuild()) },
   metafile: true,
   external: [

@@ -25,7 +25,7 @@ export interface RedisAccess {
 }
 
 const URL_CURE =
-  'Set --redis-url (PLEGWATCH_REDIS_URL) to redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db].';
+  'Set --redis-url (PLEGWATCH_REDIS_URL) to redis://[:password@]host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master.';
 const DIR_SETTING = '--redis-secret-dir (PLEGWATCH_REDIS_SECRET_DIR)';
 
 /** The setting that says where Redis is and how to log in, for messages. */

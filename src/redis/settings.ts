@@ -11,7 +11,7 @@ export const REDIS_SETTINGS = {
     requiredUnless(
       'redisSecretDir',
       'url',
-      'Redis that carries the evidence: redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db]; rediss for TLS',
+      'Redis that carries the evidence: redis://[:password@]host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master; rediss for TLS',
       redisUrl,
     ),
   ),

@@ -356,10 +356,10 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
     },
   ],
   [
-    'PlegwatchQueueTampered',
-    'a key of a queue had another type',
+    'PlegwatchInboxTampered',
+    'an input was too long',
     {
-      differs: inController('plegwatch_queue_repairs_total{kind="wrong_type"}', later(0, 1)),
+      differs: inController('plegwatch_inbox_removals_total{kind="oversized"}', later(0, 1)),
       fires: '8m',
       labels: IN_CLUSTER,
     },
