@@ -75,6 +75,9 @@ export interface InboxAnswer {
   readonly removed: readonly Removal[];
 }
 
+/** Whether Redis refused to write because its memory is full. */
+export const isRedisFull = (error: unknown): boolean => messageOf(error).startsWith('OOM');
+
 export class InboxError extends Error {
   override readonly name = 'InboxError';
 }

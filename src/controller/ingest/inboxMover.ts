@@ -13,7 +13,7 @@ import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { within } from '../../platform/within.ts';
 import { QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
-import { type Inbox, MAX_WAITING, type Removal } from './inbox.ts';
+import { type Inbox, isRedisFull, MAX_WAITING, type Removal } from './inbox.ts';
 import { type InputHandler, JOBS_AT_ONCE, STOP_WITHIN_MS } from './queueWorker.ts';
 import { SenderTurns } from './senderTurns.ts';
 
@@ -60,7 +60,7 @@ export function startInboxMover(options: InboxMoverOptions): InboxMover {
       await queue.add('input', null, { jobId, attempts: 1, removeOnComplete: true, removeOnFail: true });
       return true;
     } catch (error) {
-      if (messageOf(error).startsWith('OOM')) return false;
+      if (isRedisFull(error)) return false;
       throw error;
     }
   };

@@ -32,7 +32,7 @@ import type { ControllerMetrics } from '../metrics.ts';
 import { BatchCommitter } from './batchCommitter.ts';
 import type { CommitContext, CommittedBatch } from './commitBatch.ts';
 import type { RejectedBatch } from './epoch.ts';
-import { type Inbox, InboxError } from './inbox.ts';
+import { type Inbox, InboxError, isRedisFull } from './inbox.ts';
 import type { InputHandler, JobOutcome } from './queueWorker.ts';
 import { type Rejection, storeRejection } from './rejections.ts';
 import { publishReply, ReplyError } from './replies.ts';
@@ -88,13 +88,18 @@ export function createInputHandler(options: InputHandlerOptions): InputHandler {
           const input = await inbox.read(id);
           // Another controller may have handled it.
           if (input === null) return;
-          await handleInput(options, { queue, input, committer, release });
+          await handleInput(options, { queue, input, committer, release }).catch(unlessUnanswered);
           await inbox.remove(id);
         } finally {
           release();
         }
       }),
   };
+}
+
+/** A full Redis refuses the answer to what is stored. The input must leave it all the same, and its sender asks again. */
+function unlessUnanswered(error: unknown): void {
+  if (!isRedisFull(error instanceof ReplyError ? error.cause : error)) throw error;
 }
 
 /** Nothing is wrong with the batch, but somebody else has locked its node: it waits without keeping others from their turn. */
