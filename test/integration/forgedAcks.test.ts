@@ -7,17 +7,16 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
-import { BatchQueue } from '../../src/agent/ship/batchQueue.ts';
 import { ControllerKeyFile } from '../../src/agent/ship/controllerKeyFile.ts';
+import { Inbox } from '../../src/agent/ship/inbox.ts';
 import { Shipper, type ShipperOptions } from '../../src/agent/ship/shipper.ts';
 import type { Epoch } from '../../src/agent/spool/epoch.ts';
 import type { Spool } from '../../src/agent/spool/spool.ts';
-import { loadAgentScript } from '../../src/controller/ingest/agentScript.ts';
 import { newControllerKeys, publicKeysOf } from '../../src/controller/keys/controllerKeys.ts';
 import { createLogger } from '../../src/platform/log.ts';
 import { ACCEPTED_VERSIONS } from '../../src/protocol/batch.ts';
 import { ENROLMENT_FIELD } from '../../src/protocol/enrolment.ts';
-import { ackReplyKey, flowSettingsKey, QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
+import { ackReplyKey, flowSettingsKey, inboxKey } from '../../src/protocol/redisKeys.ts';
 import { ackStatement, newSigningKey, signatureOf } from '../../src/protocol/signature.ts';
 import { millis } from '../../src/protocol/units.ts';
 import { connectRedis, type RedisClient } from '../../src/redis/client.ts';
@@ -27,6 +26,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 const CLUSTER = 'prod';
 const NODE = 'node-1';
+const INBOX = inboxKey(CLUSTER, 0);
 const PATIENT = { maxRetry: millis(100), onError: () => undefined, patient: true };
 const MIB = 1024 * 1024;
 const HUGE = 16 * MIB;
@@ -70,7 +70,7 @@ needs('redis-server')('an agent', () => {
     // It has asked again in a newer generation, which the forged reply does not answer.
     await write(spool, 21, 30);
     await reply(spool.current, { ackGeneration: await askedGeneration(spool.current, 2), ackedSeq: 20 });
-    await waitFor('the batches after it', async () => (await jobs(`.21.30`)).length > 0);
+    await waitFor('the batches after it', async () => (await inputs('.21.30')).length > 0);
     expect(shipper.ackError).toBeNull();
     expect(shipper.unacknowledged).toBe(10);
     expect(shipper.refusedAcks).toBe(1);
@@ -176,42 +176,39 @@ needs('redis-server')('an agent', () => {
       return { ackGeneration, ackedSeq, sig: signatureOf(keys.sign, statement) };
     };
     await reply(spool.current, signed(0));
-    await waitFor('the first batch', async () => (await jobs('.1.20')).length > 0);
+    await waitFor('the first batch', async () => (await inputs('.1.20')).length > 0);
     await write(spool, 21, 30);
     await reply(spool.current, signed(20));
-    await waitFor('the second batch', async () => (await jobs('.21.30')).length > 0);
+    await waitFor('the second batch', async () => (await inputs('.21.30')).length > 0);
     // A stranger's: nothing is deleted for it.
     await reply(spool.current, { ackGeneration, ackedSeq: 30 });
     await write(spool, 31, 40);
-    await waitFor('the third batch', async () => (await jobs('.31.40')).length > 0);
+    await waitFor('the third batch', async () => (await inputs('.31.40')).length > 0);
     expect(shipper.unacknowledged).toBe(40);
     expect(await seqsIn(spool)).toBe(40);
     // The store has only 20 of them: the others are sent again.
-    await client.del(...(await jobs('.21.30')));
+    await client.hdel(INBOX, ...(await inputs('.21.30')));
     await reply(spool.current, signed(20));
     writeFileSync(file, JSON.stringify(publicKeysOf(keys)));
     await waitFor('the acknowledgement', () => shipper?.unacknowledged === 20);
-    await waitFor('the second batch again', async () => (await jobs('.21.40')).length > 0);
+    await waitFor('the second batch again', async () => (await inputs('.21.40')).length > 0);
     await reply(spool.current, signed(40));
     await waitFor('all acknowledgements', () => shipper?.unacknowledged === 0);
     expect(shipper.refusedAcks).toBe(0);
   });
 });
 
-needs('redis-server')('a queue', () => {
-  test('takes an enrolment from an agent again that still waits, as a controller that is away leaves it', async () => {
+needs('redis-server')('an inbox', () => {
+  test('has an enrolment once that an agent sends again while the controller is away', async () => {
     const server = await startRedis({ clusters: [CLUSTER] });
     const admin = connectRedis({ redisUrl: server.url }, PATIENT);
     const agent = connectRedis({ redisUrl: server.urlOf('agent', CLUSTER) }, PATIENT);
     try {
-      await loadAgentScript(admin);
-      await admin.hset(`${queuePrefix(CLUSTER, 0)}:${QUEUE_NAME}:meta`, 'opts.maxLenEvents', 100);
-      const queue = new BatchQueue({ cluster: CLUSTER, node: NODE, onError: () => undefined }, agent);
-      await queue.select(1);
-      await queue.addEnrolment('sealed');
-      await queue.addEnrolment('sealed');
-      expect(await admin.llen(`${queuePrefix(CLUSTER, 0)}:${QUEUE_NAME}:wait`)).toBe(1);
-      await queue.close();
+      const inbox = new Inbox(agent, CLUSTER, NODE);
+      inbox.select(1);
+      await inbox.addEnrolment('sealed');
+      await inbox.addEnrolment('sealed');
+      expect(await admin.hlen(INBOX)).toBe(1);
     } finally {
       agent.disconnect();
       admin.disconnect();
@@ -222,8 +219,6 @@ needs('redis-server')('a queue', () => {
 
 async function publishFlow(window = MIB): Promise<void> {
   const flow = { queues: 1, window, accepts: ACCEPTED_VERSIONS };
-  await loadAgentScript(client);
-  await client.hset(`${queuePrefix(CLUSTER, 0)}:${QUEUE_NAME}:meta`, 'opts.maxLenEvents', 100);
   await client.set(flowSettingsKey(CLUSTER), JSON.stringify(flow));
 }
 
@@ -276,14 +271,15 @@ async function reply(epoch: Epoch, value: object): Promise<void> {
 /** The ack generation that the agent's probes of an epoch ask in, once it is at least this one. */
 function askedGeneration({ meta }: Epoch, atLeast = 1): Promise<number> {
   return waitFor('a probe', async () => {
-    const ids = await jobs(meta.epoch);
-    const generations = ids.flatMap((id) => /\.r(\d+)\.\d+$/.exec(id)?.[1] ?? []).map(Number);
+    const ids = await inputs(meta.epoch);
+    const generations = ids.flatMap((id) => /\.r(\d+)$/.exec(id)?.[1] ?? []).map(Number);
     return generations.find((generation) => generation >= atLeast);
   });
 }
 
-async function jobs(part: string): Promise<string[]> {
-  return (await client.keys('*')).filter((key) => key.includes(part));
+/** The ids of the inputs that are sent. */
+async function inputs(part: string): Promise<string[]> {
+  return (await client.hkeys(INBOX)).filter((id) => id.includes(part));
 }
 
 async function seqsIn({ current }: Spool): Promise<number> {

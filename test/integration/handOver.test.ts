@@ -5,10 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { Shipper } from '../../src/agent/ship/shipper.ts';
 import type { Epoch } from '../../src/agent/spool/epoch.ts';
-import { loadAgentScript } from '../../src/controller/ingest/agentScript.ts';
 import { createLogger } from '../../src/platform/log.ts';
 import { ACCEPTED_VERSIONS } from '../../src/protocol/batch.ts';
-import { ackReplyKey, flowSettingsKey, QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
+import { ackReplyKey, flowSettingsKey, inboxKey } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
 import { connectRedis, type RedisClient } from '../../src/redis/client.ts';
 import { needs } from '../support/needs.ts';
@@ -75,15 +74,13 @@ needs('redis-server')('an agent that ends', () => {
 
 async function publishFlow(): Promise<void> {
   const flow = { queues: 1, window: 1024 * 1024, accepts: ACCEPTED_VERSIONS };
-  await loadAgentScript(client);
-  await client.hset(`${queuePrefix(CLUSTER, 0)}:${QUEUE_NAME}:meta`, 'opts.maxLenEvents', 100);
   await client.set(flowSettingsKey(CLUSTER), JSON.stringify(flow));
 }
 
 /** Answers the latest probe of an epoch, if there is one. */
 async function acknowledge({ meta, lastSeq }: Epoch): Promise<void> {
-  const ids = await client.keys(`*${meta.epoch}*`);
-  const asked = ids.flatMap((id) => /\.r(\d+)\.\d+$/.exec(id)?.[1] ?? []).map(Number);
+  const ids = (await client.hkeys(inboxKey(CLUSTER, 0))).filter((id) => id.includes(meta.epoch));
+  const asked = ids.flatMap((id) => /\.r(\d+)$/.exec(id)?.[1] ?? []).map(Number);
   const reply = { ackGeneration: Math.max(0, ...asked), ackedSeq: lastSeq };
   await client.hset(ackReplyKey(CLUSTER, NODE), meta.epoch, JSON.stringify(reply));
 }

@@ -7,7 +7,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
-import { Queue } from 'bullmq';
+import type { Redis } from 'ioredis';
 import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import {
   freePort,
@@ -16,7 +16,7 @@ import {
   waitFor,
 } from '../../devtools/localServices/process.ts';
 import { variableOf } from '../../src/platform/settings.ts';
-import { ackReplyKey, QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
+import { ackReplyKey, inboxKey } from '../../src/protocol/redisKeys.ts';
 import { diskFailures, failDisk, SECTOR_BYTES } from '../support/failingDisk.ts';
 import { moveClock } from '../support/movedClock.ts';
 import { FORGED_SEQ } from './ackWatch.ts';
@@ -211,27 +211,22 @@ async function slow(world: World, delayMs: number, forMs: number): Promise<void>
   for (const { postgres } of world.controllers) postgres.slow(0);
 }
 
-/** Adds every waiting job a second time now, and a third time later in reverse order. */
+/** Adds every input a second time now, and a third time later in reverse order. */
 async function repeat(world: World, forMs: number): Promise<void> {
-  const taken: { queueNo: number; data: unknown }[] = [];
+  /** By their texts. */
+  const taken = new Map<string, string>();
   const again = (name: string) =>
-    inQueues(world, async (queue, queueNo) => {
-      const mine = taken.filter((job) => job.queueNo === queueNo).reverse();
-      for (const [i, { data }] of mine.entries())
-        await queue.add('batch', data, {
-          jobId: `${name}-${process.hrtime.bigint()}-${i}`,
-          removeOnComplete: true,
-        });
+    inInboxes(world, async (redis, inbox) => {
+      const mine = [...taken].filter(([, from]) => from === inbox).reverse();
+      for (const [i, [text]] of mine.entries())
+        await redis.hsetnx(inbox, `${name}.${process.hrtime.bigint()}-${i}`, text);
     });
   const pids = world.controllers.map(({ program }) => program.pid);
-  // Running controllers soon take every job.
+  // Running controllers soon handle every input.
   const until = performance.now() + Math.min(forMs, 1_500);
   while (performance.now() < until) {
-    await inQueues(world, async (queue, queueNo) => {
-      for (const job of await queue.getJobs(['wait', 'active', 'delayed'])) {
-        if (job?.data !== undefined && taken.length < 50 && !taken.some(({ data }) => same(data, job.data)))
-          taken.push({ queueNo, data: job.data });
-      }
+    await inInboxes(world, async (redis, inbox) => {
+      for (const text of await redis.hvals(inbox)) if (taken.size < 50) taken.set(text, inbox);
     });
     await delay(5);
   }
@@ -240,20 +235,9 @@ async function repeat(world: World, forMs: number): Promise<void> {
   await again('late');
 }
 
-const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
-
-async function inQueues(world: World, work: (queue: Queue, queueNo: number) => Promise<void>): Promise<void> {
+async function inInboxes(world: World, work: (redis: Redis, inbox: string) => Promise<void>): Promise<void> {
   await world.inRedis(async (redis) => {
-    for (let queueNo = 0; queueNo < QUEUES; queueNo += 1) {
-      const queue = new Queue(QUEUE_NAME, {
-        connection: redis,
-        prefix: queuePrefix(CLUSTER, queueNo),
-        skipMetasUpdate: true,
-        skipVersionCheck: true,
-      });
-      queue.on('error', () => undefined);
-      await work(queue, queueNo);
-    }
+    for (let queue = 0; queue < QUEUES; queue += 1) await work(redis, inboxKey(CLUSTER, queue));
   });
 }
 

@@ -57,7 +57,7 @@ export const MUTANTS: readonly BuildMutant[] = [
         "import { mayResolve, resolveAcrossEpochs } from './crossEpochResolution.ts';",
         "import { mayResolve, resolveAcrossEpochs } from './crossEpochResolution.ts';\nimport { publishReply } from './replies.ts';",
       ),
-      edit('controller/ingest/jobHandler.ts', '  await publishReply(options, envelope, outcome);\n}', '}'),
+      edit('controller/ingest/inputHandler.ts', '  await publishReply(options, envelope, outcome);\n}', '}'),
     ],
   },
   {

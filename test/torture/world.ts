@@ -30,9 +30,9 @@ import {
 } from '../../devtools/localServices/temporaryFolder.ts';
 import type { KubeletServer } from '../../devtools/simulator/kubeletServer.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import type { Mono } from '../../src/protocol/units.ts';
 import { aclRules, REDIS_USERS, type RedisUser, redisUserName } from '../../src/redis/users.ts';
+import { inputsLeft } from '../support/batches.ts';
 import { failingDiskArgs } from '../support/failingDisk.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { AckWatch } from './ackWatch.ts';
@@ -275,17 +275,9 @@ export class World {
     }
   }
 
-  /** The number of batches in the queues. */
+  /** The number of batches that are not handled. */
   undrained(): Promise<number> {
-    return this.inRedis(async (redis) => {
-      let jobs = 0;
-      for (let queueNo = 0; queueNo < QUEUES; queueNo += 1) {
-        const key = `${queuePrefix(CLUSTER, queueNo)}:${QUEUE_NAME}`;
-        jobs += (await redis.llen(`${key}:wait`)) + (await redis.llen(`${key}:active`));
-        jobs += await redis.zcard(`${key}:delayed`);
-      }
-      return jobs;
-    });
+    return this.inRedis((redis) => inputsLeft(redis, QUEUES));
   }
 
   /** Stops Postgres, copies its files and starts it again. */
