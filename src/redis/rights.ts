@@ -112,8 +112,8 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   hmget: ['f'],
   hmset: ['f', ''],
   hset: ['f', ''],
+  hsetnx: ['f', ''],
   hstrlen: ['f'],
-  lindex: ['0'],
   lpush: [''],
   lrange: ['0', '0'],
   lrem: ['0', ''],
@@ -135,9 +135,6 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   // Without a key.
   'client|setname': ['name'],
   'cluster|keyslot': ['key'],
-  'script|load': ['return 1'],
-  scan: ['0'],
-  select: ['0'],
 };
 
 function callOf(redis: Redis, command: string, key: string | null): Promise<unknown> {

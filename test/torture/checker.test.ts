@@ -229,7 +229,7 @@ test('an acknowledgement ahead of the committed seqs is a problem', () => {
 });
 
 test('a batch left in its queue is a problem', () => {
-  expect(checkRecords(evidence({ undrained: 1 })).problems).toEqual(['1 batches left in the queues']);
+  expect(checkRecords(evidence({ undrained: 1 })).problems).toEqual(['1 batches left in the inboxes']);
 });
 
 test('an empty store is a problem even if nothing was attempted', () => {

@@ -13,7 +13,7 @@
  *   different      what `plegwatch audit` says about the store
  *   accused, unwatched   see kubeletCheck.ts
  *   premature      acknowledged before it was committed
- *   undrained      batches left in the queues after everything else has settled
+ *   undrained      batches left in the inboxes after everything else has settled
  */
 import { type Attempt, factsOf } from './facts.ts';
 import { checkKubelets, type KubeletEvidence, type KubeletResult } from './kubeletCheck.ts';
@@ -117,7 +117,7 @@ export interface TortureEvidence extends KubeletEvidence {
   readonly premature: readonly Premature[];
   /** What `plegwatch audit` says, once everything has settled. */
   readonly different: readonly string[];
-  /** Batches in the queues. */
+  /** Batches in the inboxes, and jobs in the queues. */
   readonly undrained: number;
   /** Nodes that delete acknowledged records at once. */
   readonly forgetful: ReadonlySet<string>;
@@ -306,7 +306,7 @@ function problemsOf(
   return [
     ...(result.stored === 0 ? ['nothing was stored at all'] : []),
     ...PROBLEM_CLASSES.flatMap((each) => (result[each].length > 0 ? [`${result[each].length} ${each}`] : [])),
-    ...(result.undrained > 0 ? [`${result.undrained} batches left in the queues`] : []),
+    ...(result.undrained > 0 ? [`${result.undrained} batches left in the inboxes`] : []),
     ...tails.map(([epoch, n]) => `${n} records of ${epoch} never reached the spool`),
   ];
 }

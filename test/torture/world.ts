@@ -277,7 +277,7 @@ export class World {
 
   /** The number of batches that are not handled. */
   undrained(): Promise<number> {
-    return this.inRedis((redis) => inputsLeft(redis, QUEUES));
+    return this.inRedis((redis) => inputsLeft(redis, QUEUES, CLUSTER));
   }
 
   /** Stops Postgres, copies its files and starts it again. */
