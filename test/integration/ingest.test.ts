@@ -151,6 +151,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     const one = agentIncarnation('node-a');
     const lost = [{ from: 3, to: 6, cause: 'spool_full' }];
     await bed.sender.send(one.batch(1, events(1, 2)));
+    await acked(one, 2);
     await bed.sender.send(one.batch(7, events(7, 8), { lost, oldestSeq: 7 }));
     await acked(one, 8);
     await bed.sender.send(one.batch(9, events(9, 9), { lost, oldestSeq: 7 }));

@@ -1,10 +1,9 @@
 /*
  * A worker on one queue of a real Redis: what it leaves there, and what it does while its scripts are refused.
  */
-import { Worker } from 'bullmq';
+import { Queue } from 'bullmq';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
-import { guardScripts } from '../../src/controller/ingest/queueGuard.ts';
 import { type QueueWorker, startQueueWorker } from '../../src/controller/ingest/queueWorker.ts';
 import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { CLUSTER, createSender, type Sender } from '../support/batches.ts';
@@ -28,6 +27,14 @@ needs('redis-server')('a queue worker', () => {
     await redis?.stop();
   });
 
+  /** Adds an input, and the job that its mover would add. */
+  async function addJob(): Promise<void> {
+    await sender.sendData(0, 'any', 'node.1');
+    const queue = new Queue(QUEUE_NAME, { connection: sender.redis, prefix: queuePrefix(CLUSTER, 0) });
+    await queue.add('input', null, { jobId: 'node.1' });
+    await queue.close();
+  }
+
   test('does not count a job that is not due as one that it could take', async () => {
     worker = startQueueWorker({
       cluster: CLUSTER,
@@ -37,7 +44,7 @@ needs('redis-server')('a queue worker', () => {
       handler: { handle: async () => ({ done: false, delayMs: 300_000 }) },
       log: { warn: () => undefined, error: () => undefined },
     });
-    await sender.sendData(0, 'any', 'a');
+    await addJob();
     const depth = await waitFor('it is delayed', async () => {
       const now = await worker.depth(sender.redis);
       return now.ready === 0 && now.all === 1 ? now : undefined;
@@ -45,29 +52,9 @@ needs('redis-server')('a queue worker', () => {
     expect(depth).toEqual({ all: 1, ready: 0 });
   });
 
-  test('wakes nobody up where no other job waits than the one that it takes', async () => {
-    const other = createSender(redis.url, 1);
-    const connection = other.redis;
-    guardScripts(connection, async () => undefined);
-    const prefix = queuePrefix(CLUSTER, 0);
-    const taking = new Worker(QUEUE_NAME, null, { connection, prefix, autorun: false });
-    try {
-      for (const name of ['a', 'b', 'c']) await sender.sendData(0, 'any', name);
-      const marks: number[] = [];
-      for (const token of ['1', '2', '3', '4']) {
-        await taking.getNextJob(token, { block: false });
-        marks.push(await sender.redis.zcard(`${prefix}:${QUEUE_NAME}:marker`));
-      }
-      expect(marks).toEqual([1, 1, 0, 0]);
-    } finally {
-      await taking.close();
-      await other.close();
-    }
-  });
-
   test('that has just delayed a job when Redis is full waits before each further fetch', async () => {
     const refusedAt: number[] = [];
-    await sender.sendData(0, 'any', 'a');
+    await addJob();
     worker = startQueueWorker({
       cluster: CLUSTER,
       queue: 0,

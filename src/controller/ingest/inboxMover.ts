@@ -38,9 +38,9 @@ export interface InboxMover {
 /** BullMQ keeps so many of its own events of a queue, which nobody reads. */
 const MAX_EVENTS = 100;
 const BACKOFF = { firstMs: 100, maxMs: 1_000 };
-/** With more inputs, all of which have jobs, a look costs much and finds little. */
-const MANY_INPUTS = 64;
-const PATIENCE = 10;
+/** The more inputs there are that all have jobs, the more a look costs and the less it would find: each of so many adds an interval, up to ten. */
+const INPUTS_AN_INTERVAL = 8;
+const MAX_INTERVALS = 10;
 
 export function startInboxMover(options: InboxMoverOptions): InboxMover {
   const { cluster, queue: number, inbox, redis, intervalMs, handler, onRemoved, log } = options;
@@ -76,7 +76,7 @@ export function startInboxMover(options: InboxMoverOptions): InboxMover {
         await Promise.all(refused.map((id) => handler.handle(number, id)));
       }
       if (chosen.length > 0) return 0;
-      return intervalMs() * (inputs > MANY_INPUTS ? PATIENCE : 1);
+      return intervalMs() * Math.min(MAX_INTERVALS, 1 + inputs / INPUTS_AN_INTERVAL);
     },
     onError: (error) => log.warn({ queue: number, error: messageOf(error) }, 'inbox could not be read'),
     backoff: BACKOFF,

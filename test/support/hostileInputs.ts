@@ -1,5 +1,5 @@
 /*
- * Jobs that no agent makes, each with its expected outcome. Same seed, same jobs.
+ * Inputs that no agent makes, each with its expected outcome. Same seed, same inputs.
  */
 import { zstdCompressSync } from 'node:zlib';
 import type { Random } from '../../devtools/simulator/random.ts';
@@ -9,13 +9,11 @@ import { agentIncarnation, type BatchIncarnation } from './batches.ts';
 import { INJECTIONS, nested, objectsJson, oddValue, pick, recordsJson } from './hostileValues.ts';
 import { event } from './records.ts';
 
-export type JobOutcome =
+export type InputOutcome =
   /** A row in `plegwatch.rejected` with this reason; nothing is stored. */
   | { readonly is: 'rejected'; readonly reason: Rejection['reason'] }
   /** Of a newer version: neither stored, nor acknowledged, nor rejected. */
   | { readonly is: 'unacked' }
-  /** An entry of a list and nothing more: removed and counted. */
-  | { readonly is: 'removed' }
   /** Of seqs 1 to `last` of a new epoch `stored` are stored, and the others become gaps. */
   | {
       readonly is: 'partly_stored';
@@ -24,48 +22,25 @@ export type JobOutcome =
       readonly stored: number;
     };
 
-/** The job's key in Redis: a hash with raw fields, a list, or absent. */
-export type JobKey =
-  | { readonly is: 'fields'; readonly fields: Readonly<Record<string, string | Buffer>> }
-  | { readonly is: 'list' }
-  | { readonly is: 'absent' };
-
-export interface HostileJob {
-  readonly key: JobKey;
-  readonly outcome: JobOutcome;
+export interface HostileInput {
+  /** What the inbox has under an id. */
+  readonly text: string | Buffer;
+  readonly outcome: InputOutcome;
 }
-
-const OPTIONS: readonly object[] = [
-  { attempts: 1_000, backoff: { type: 'exponential', delay: 1 } },
-  { attempts: -1 },
-  { removeOnComplete: false, removeOnFail: false },
-  { removeOnComplete: { count: 1e9 }, keepLogs: 1e9 },
-  { repeat: { every: 1, limit: 1e9 }, repeatJobKey: 'for-ever', prevMillis: 1 },
-  { parent: { id: '1', queue: 'bull:others' }, failParentOnFailure: true },
-  { delay: 1e12, lifo: true },
-  { timestamp: -1, stackTraceLimit: 1e9 },
-  { deduplication: { id: 'all', ttl: 1e12 } },
-  { telemetry: { metadata: '{' } },
-];
 
 const packed = (text: string | Buffer): { z: string } => ({ z: zstdCompressSync(text).toString('base64') });
 const bytesOf = (random: Random, n: number): Buffer =>
   Buffer.from(Array.from({ length: n }, () => Math.floor(random.next() * 256)));
 const below = (random: Random, bound: number): number => Math.floor(random.between(0, bound));
 
-/** A job as BullMQ would write it, with any data. */
-function job(data: string | Buffer, opts: string | Buffer = '{}', more: Record<string, string> = {}): JobKey {
-  return { is: 'fields', fields: { name: 'batch', data, opts, timestamp: '1', delay: '0', ...more } };
-}
-const withData = (data: unknown): JobKey => job(JSON.stringify(data));
-const encoded = async (batch: object): Promise<JobKey> => withData(await encodeBatch(batch as Batch));
+const encoded = async (batch: object): Promise<string> => JSON.stringify(await encodeBatch(batch as Batch));
 
-const rejected = (key: JobKey, reason: Rejection['reason']): HostileJob => ({
-  key,
+const rejected = (text: string | Buffer, reason: Rejection['reason']): HostileInput => ({
+  text,
   outcome: { is: 'rejected', reason },
 });
-const notABatch = (key: JobKey): HostileJob => rejected(key, 'not_a_batch');
-const notJson = (key: JobKey): HostileJob => rejected(key, 'not_json');
+const notABatch = (text: string | Buffer): HostileInput => rejected(text, 'not_a_batch');
+const notJson = (text: string | Buffer): HostileInput => rejected(text, 'not_json');
 
 /** The first batch of an incarnation of its own. */
 const ownBatch = (name: string): Batch => agentIncarnation(name).batch(1, [event(1)]);
@@ -108,39 +83,46 @@ const FIELDS = Object.entries(FIELD_VALUES).flatMap(([field, values]) =>
   values.map((value) => [field, value] as const),
 );
 
-type JobMaker = (random: Random, victim: BatchIncarnation, n: number) => Promise<HostileJob> | HostileJob;
+type InputMaker = (
+  random: Random,
+  victim: BatchIncarnation,
+  n: number,
+) => Promise<HostileInput> | HostileInput;
 
-/** `victim`: the incarnation whose epoch the jobs attack. */
-const MAKERS: Readonly<Record<string, JobMaker>> = {
-  'data of a wrong type': (random) => notABatch(withData(oddValue(random) ?? null)),
-  'z of a wrong type': (random) => notABatch(withData({ z: oddValue(random) })),
+/** `victim`: the incarnation whose epoch the inputs attack. */
+const MAKERS: Readonly<Record<string, InputMaker>> = {
+  'data of a wrong type': (random) => notABatch(JSON.stringify(oddValue(random) ?? null)),
+  'z of a wrong type': (random) => notABatch(JSON.stringify({ z: oddValue(random) })),
   'base64 garbage': (random) =>
-    notABatch(withData({ z: bytesOf(random, 1 + below(random, 200)).toString('base64') })),
-  'no base64': (random) => notABatch(withData({ z: `!§$%&/()=?${random.next()}` })),
+    notABatch(JSON.stringify({ z: bytesOf(random, 1 + below(random, 200)).toString('base64') })),
+  'no base64': (random) => notABatch(JSON.stringify({ z: `!§$%&/()=?${random.next()}` })),
   'zstd that is cut': async (random, _, n) => {
     const raw = await compressed(`cut-${n}`);
-    return notABatch(withData({ z: raw.subarray(0, below(random, raw.length - 1)).toString('base64') }));
+    return notABatch(
+      JSON.stringify({ z: raw.subarray(0, below(random, raw.length - 1)).toString('base64') }),
+    );
   },
   'zstd that is no zstd': async (_random, _, n) => {
     const raw = await compressed(`flip-${n}`);
     // In the frame's magic number: a flip in the text may make another valid batch.
     raw.writeUInt8(0, 1);
-    return notABatch(withData({ z: raw.toString('base64') }));
+    return notABatch(JSON.stringify({ z: raw.toString('base64') }));
   },
   [`a zstd bomb of over ${MAX_DECODED_BYTES} bytes`]: (random, _, n) =>
-    notABatch(withData({ ...pick(random, BOMBS), n })),
+    notABatch(JSON.stringify({ ...pick(random, BOMBS), n })),
   'compressed bytes that are not UTF-8': (random) =>
     notABatch(
-      withData(
+      JSON.stringify(
         packed(Buffer.concat([Buffer.from('{"v":1,"node":"'), bytesOf(random, 40), Buffer.from([0xff])])),
       ),
     ),
-  'compressed text that is not JSON': (random) => notABatch(withData(packed(`{"v":1,${random.next()}`))),
-  'deeply nested data': (random) => notABatch(job(`{"z":${nested(10 + below(random, 60_000))}}`)),
+  'compressed text that is not JSON': (random) =>
+    notABatch(JSON.stringify(packed(`{"v":1,${random.next()}`))),
+  'deeply nested data': (random) => notABatch(`{"z":${nested(10 + below(random, 60_000))}}`),
   'a deeply nested batch': (random) =>
-    notABatch(withData(packed(`{"v":1,"records":${nested(10 + below(random, 60_000))}}`))),
+    notABatch(JSON.stringify(packed(`{"v":1,"records":${nested(10 + below(random, 60_000))}}`))),
   'huge data': (random, _, n) =>
-    notABatch(withData({ z: String(random.next()).repeat(n % 50 === 0 ? 100_000 : 2_000) })),
+    notABatch(JSON.stringify({ z: String(random.next()).repeat(n % 50 === 0 ? 100_000 : 2_000) })),
   'a batch with a wrong field': async (random, _, n) => {
     const [field, value] = pick(random, FIELDS);
     return notABatch(await encoded({ ...ownBatch(`field-${n}`), [field]: value }));
@@ -149,7 +131,7 @@ const MAKERS: Readonly<Record<string, JobMaker>> = {
     const fields = Object.entries(ownBatch(`without-${n}`));
     const [removed] = pick(random, fields);
     const others = Object.fromEntries(fields.filter(([field]) => field !== removed));
-    return notABatch(withData(packed(JSON.stringify(others))));
+    return notABatch(JSON.stringify(packed(JSON.stringify(others))));
   },
   'a batch that would be a prototype': (random, _, n) => {
     const json = JSON.stringify(ownBatch(`proto-${n}`));
@@ -158,14 +140,14 @@ const MAKERS: Readonly<Record<string, JobMaker>> = {
       '"constructor":{"prototype":{"ok":true}}',
       '"toString":1',
     ]);
-    return notABatch(withData(packed(`{${prototype},${json.slice(1)}`)));
+    return notABatch(JSON.stringify(packed(`{${prototype},${json.slice(1)}`)));
   },
   'a node that is SQL': async (random, _, n) =>
     notABatch(await encoded({ ...ownBatch(`sql-${n}`), node: pick(random, INJECTIONS) })),
   "another cluster's batch": async (random, victim, n) => {
     const cluster = pick(random, ['other', 'test2', 'test.', 'production']);
-    const key = await encoded({ ...victim.batch(1 + (n % 9), [event(1)]), cluster });
-    return cluster === 'test.' ? notABatch(key) : rejected(key, 'other_cluster');
+    const text = await encoded({ ...victim.batch(1 + (n % 9), [event(1)]), cluster });
+    return cluster === 'test.' ? notABatch(text) : rejected(text, 'other_cluster');
   },
   "another node's epoch": async (random, victim, n) => {
     // It becomes an epoch of the thief's own.
@@ -173,71 +155,43 @@ const MAKERS: Readonly<Record<string, JobMaker>> = {
     const epoch = random.chance(0.5) ? victim.epoch.toUpperCase() : victim.epoch;
     const stolen = { node: thief.node, epoch };
     return {
-      key: await encoded({ ...victim.batch(1, [event(n)]), ...stolen }),
+      text: await encoded({ ...victim.batch(1, [event(n)]), ...stolen }),
       outcome: { is: 'partly_stored', incarnation: thief, last: 1, stored: 1 },
     };
   },
   'a batch of a newer version': async (random, victim, n) => {
     const v = pick(random, [2, 3, 1_000, 2 ** 31, 2 ** 53]);
-    return { key: await encoded({ ...victim.batch(6, [event(n)]), v }), outcome: { is: 'unacked' } };
+    return { text: await encoded({ ...victim.batch(6, [event(n)]), v }), outcome: { is: 'unacked' } };
   },
-  'data that is not JSON': (random) => notJson(job(Buffer.concat([Buffer.from('{'), bytesOf(random, 50)]))),
-  'data that ends early': (random) => notJson(job(`{"z":"${random.next()}`)),
-  'options that are not JSON': (random) =>
-    notABatch(job('{}', Buffer.concat([Buffer.from('{'), bytesOf(random, 20)]))),
-  'progress or parent that is not JSON': (random) => {
-    const field = random.chance(0.5) ? 'progress' : 'parent';
-    return notABatch(job('{}', '{}', { [field]: `{${random.next()}` }));
-  },
-  'a job without data': () =>
-    notABatch({ is: 'fields', fields: { name: 'batch', opts: '{}', timestamp: '1' } }),
-  'a job without a hash': () => ({ key: { is: 'absent' }, outcome: { is: 'removed' } }),
-  'a job that is a list': () => notJson({ is: 'list' }),
-  'a job whose counters are no numbers': (random) =>
-    notABatch(
-      job(
-        '{}',
-        '{}',
-        pick(random, [{ ats: 'x' }, { atm: 'x' }, { stc: 'x', ats: '9223372036854775807' }, { ats: '1e5' }]),
-      ),
-    ),
-  'a job of another application': (random) =>
-    notABatch(
-      job(
-        JSON.stringify({ to: 'someone@example.com', n: random.next() }),
-        JSON.stringify(pick(random, OPTIONS)),
-        pick(random, FOREIGN_FIELDS),
-      ),
-    ),
+  'data that is not JSON': (random) => notJson(Buffer.concat([Buffer.from('{'), bytesOf(random, 50)])),
+  'data that ends early': (random) => notJson(`{"z":"${random.next()}`),
+  'an input of another application': (random) =>
+    notABatch(JSON.stringify({ to: 'someone@example.com', n: random.next() })),
   'a batch with records that cannot be stored': (random, _, n) => unstorable(random, n),
 };
 
-const FOREIGN_FIELDS: readonly Record<string, string>[] = [
-  { name: 'send-mail', rjk: 'for-ever', nrjid: '1' },
-  { name: '__proto__', priority: '7', ats: '-1', atm: '-1', stc: '7' },
-  { name: '', parentKey: 'bull:others:1', deid: 'all' },
-  { name: 'batch', defa: '{"x":1}', failedReason: '{', returnvalue: '{' },
-  { name: 'batch', stacktrace: '{', tm: '{', timestamp: 'yesterday', processedOn: 'x', finishedOn: '-1' },
-];
-
 /** A batch of its own epoch in which every second record cannot be stored. */
-function unstorable(random: Random, n: number): HostileJob {
+function unstorable(random: Random, n: number): HostileInput {
   const own = agentIncarnation(`poisoned-${n}`);
   const held = [{ epoch: own.epoch, incarnation: 1, last: 6 }];
   const text = JSON.stringify({ ...own.batch(1, []), records: [], objects: [], last: 6, held })
     .replace('"records":[]', () => `"records":${recordsJson(random)}`)
     .replace('"objects":[]', () => `"objects":${objectsJson(random)}`);
   return {
-    key: withData(packed(text)),
+    text: JSON.stringify(packed(text)),
     outcome: { is: 'partly_stored', incarnation: own, last: 6, stored: 3 },
   };
 }
 
 const ALL_MAKERS = Object.values(MAKERS);
 
-/** The `n`th hostile job. */
-export async function hostileJob(random: Random, victim: BatchIncarnation, n: number): Promise<HostileJob> {
+/** The `n`th hostile input. */
+export async function hostileInput(
+  random: Random,
+  victim: BatchIncarnation,
+  n: number,
+): Promise<HostileInput> {
   const make = ALL_MAKERS[n % ALL_MAKERS.length];
-  if (make === undefined) throw new Error('there is no such job');
+  if (make === undefined) throw new Error('there is no such input');
   return make(random, victim, n);
 }
