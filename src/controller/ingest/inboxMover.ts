@@ -8,7 +8,7 @@
  */
 import { Queue } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
-import { Loop } from '../../platform/loop.ts';
+import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { within } from '../../platform/within.ts';
 import { QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
@@ -23,69 +23,102 @@ export interface InboxMoverOptions {
   readonly inbox: Pick<Inbox, 'look'>;
   /** For the queue. Its commands wait for Redis. */
   readonly redis: RedisClient;
-  /** How long to wait after no input was found, in milliseconds. */
-  readonly intervalMs: () => number;
   readonly handler: InputHandler;
   readonly onRemoved: (removed: readonly Removal[]) => void;
   readonly log: Pick<ThrottledLog, 'warn'>;
 }
 
-export interface InboxMover {
-  /** Adds no more jobs. */
-  stop(): Promise<void>;
-}
-
 /** BullMQ keeps so many of its own events of a queue, which nobody reads. */
 const MAX_EVENTS = 100;
-const BACKOFF = { firstMs: 100, maxMs: 1_000 };
-/** The more inputs there are that all have jobs, the more a look costs and the less it would find: each of so many adds an interval, up to ten. */
-const INPUTS_AN_INTERVAL = 8;
-const MAX_INTERVALS = 10;
+const RETRY_MS = 1_000;
+/** An inbox that has inputs, but no more than when all of them had jobs, is looked into at every so many counts: one may have replaced another. */
+const COUNTS_A_LOOK = 5;
 
-export function startInboxMover(options: InboxMoverOptions): InboxMover {
-  const { cluster, queue: number, inbox, redis, intervalMs, handler, onRemoved, log } = options;
-  const turns = new SenderTurns();
-  const queue = new Queue(QUEUE_NAME, {
-    connection: redis,
-    prefix: queuePrefix(cluster, number),
-    streams: { events: { maxLen: MAX_EVENTS } },
-    skipVersionCheck: true,
-  });
-  queue.on('error', (error) => {
-    log.warn({ queue: number, error: messageOf(error) }, 'queue failed');
-  });
-  /** Returns false if Redis is too full to add it. */
-  const add = async (jobId: string): Promise<boolean> => {
+export class InboxMover {
+  readonly #options: InboxMoverOptions;
+  readonly #queue: Queue;
+  readonly #turns = new SenderTurns();
+  readonly #stopping = new AbortController();
+  #moving: Promise<void> | null = null;
+  /** How many inputs there were at most since all of them had jobs. */
+  #known = 0;
+  #counts = 0;
+
+  constructor(options: InboxMoverOptions) {
+    const { cluster, queue, redis, log } = options;
+    this.#options = options;
+    this.#queue = new Queue(QUEUE_NAME, {
+      connection: redis,
+      prefix: queuePrefix(cluster, queue),
+      streams: { events: { maxLen: MAX_EVENTS } },
+      skipVersionCheck: true,
+    });
+    this.#queue.on('error', (error) => log.warn({ queue, error: messageOf(error) }, 'queue failed'));
+  }
+
+  /** Takes in how many inputs there are, and moves those that have no jobs. */
+  counted(inputs: number): void {
+    if (this.#moving !== null || this.#stopping.signal.aborted) return;
+    this.#counts += 1;
+    if (inputs === 0 || (inputs <= this.#known && this.#counts < COUNTS_A_LOOK)) {
+      this.#known = inputs;
+      return;
+    }
+    this.#counts = 0;
+    this.#moving = this.#moveAll().finally(() => {
+      this.#moving = null;
+    });
+  }
+
+  /** Adds no more jobs. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    if (this.#moving !== null) await within(this.#moving, STOP_WITHIN_MS);
+    await within(this.#queue.close(), STOP_WITHIN_MS);
+  }
+
+  /** Never throws. */
+  async #moveAll(): Promise<void> {
+    const { queue, log } = this.#options;
+    const { signal } = this.#stopping;
     try {
-      await queue.add('input', null, { jobId, attempts: 1, removeOnComplete: true, removeOnFail: true });
+      let found = true;
+      while (found && !signal.aborted) found = await this.#moveSome();
+    } catch (error) {
+      log.warn({ queue, error: messageOf(error) }, 'inbox could not be emptied');
+      await sleep(RETRY_MS, signal);
+    }
+  }
+
+  /** Returns false when it has found no input without a job. */
+  async #moveSome(): Promise<boolean> {
+    const { queue, inbox, handler, onRemoved, log } = this.#options;
+    const { inputs, ids, removed } = await inbox.look();
+    this.#known = inputs;
+    onRemoved(removed);
+    const chosen = this.#turns.choose(ids, MAX_WAITING / 2);
+    const added = await Promise.all(chosen.map((id) => this.#add(id)));
+    const refused = chosen.filter((_, i) => added[i] === false).slice(0, JOBS_AT_ONCE);
+    if (refused.length > 0) {
+      log.warn({ queue, inputs }, 'Redis is full, inputs are handled without jobs');
+      await Promise.all(refused.map((id) => handler.handle(queue, id)));
+    }
+    return chosen.length > 0;
+  }
+
+  /** Returns false if Redis is too full to add it. */
+  async #add(jobId: string): Promise<boolean> {
+    try {
+      await this.#queue.add('input', null, {
+        jobId,
+        attempts: 1,
+        removeOnComplete: true,
+        removeOnFail: true,
+      });
       return true;
     } catch (error) {
       if (isRedisFull(error)) return false;
       throw error;
     }
-  };
-  const moving = new Loop({
-    async work() {
-      const { inputs, ids, removed } = await inbox.look();
-      onRemoved(removed);
-      const chosen = turns.choose(ids, MAX_WAITING / 2);
-      const added = await Promise.all(chosen.map(add));
-      const refused = chosen.filter((_, i) => added[i] === false).slice(0, JOBS_AT_ONCE);
-      if (refused.length > 0) {
-        log.warn({ queue: number, inputs }, 'Redis is full, inputs are handled without jobs');
-        await Promise.all(refused.map((id) => handler.handle(number, id)));
-      }
-      if (chosen.length > 0) return 0;
-      return intervalMs() * Math.min(MAX_INTERVALS, 1 + inputs / INPUTS_AN_INTERVAL);
-    },
-    onError: (error) => log.warn({ queue: number, error: messageOf(error) }, 'inbox could not be read'),
-    backoff: BACKOFF,
-  });
-  moving.start();
-  return {
-    async stop() {
-      await within(moving.stop(), STOP_WITHIN_MS);
-      await within(queue.close(), STOP_WITHIN_MS);
-    },
-  };
+  }
 }

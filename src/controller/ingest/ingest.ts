@@ -11,7 +11,7 @@ import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { defaultsOf } from '../../platform/settings.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
-import { queueOf } from '../../protocol/redisKeys.ts';
+import { inboxKey, queueOf } from '../../protocol/redisKeys.ts';
 import type { RedisSettings } from '../../redis/access.ts';
 import { connectRedis, type RedisClient } from '../../redis/client.ts';
 import { typed } from '../../store/expressions.ts';
@@ -25,7 +25,7 @@ import type { ControllerMetrics } from '../metrics.ts';
 import type { WatchEnqueuer } from './commitBatch.ts';
 import { publishFlow } from './flow.ts';
 import { Inbox, type Removal, removeStrayInboxes } from './inbox.ts';
-import { type InboxMover, startInboxMover } from './inboxMover.ts';
+import type { InboxMover } from './inboxMover.ts';
 import { createInputHandler } from './inputHandler.ts';
 import { createPartitionCache } from './partitionCache.ts';
 import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
@@ -62,8 +62,8 @@ export interface Ingest {
 
 const TEND_INTERVAL_MS = 5_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
-/** How long a mover waits after its inbox was empty: with very many queues longer, so that all of them ask no more often than 1,000 times a second. */
-const MIN_MOVE_INTERVAL_MS = 20;
+/** How often inputs are counted; with very many queues more seldom. */
+const COUNT_INTERVAL_MS = 20;
 const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
@@ -130,14 +130,11 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     }
   };
   const lockMs = intervals.intervalJobLock / 1000;
-  const intervalMs = () => Math.max(MIN_MOVE_INTERVAL_MS, workers.length);
   const startWorkers = (count: number) => {
     for (let queue = workers.length; queue < count; queue++) {
       const place = { cluster, queue, handler, log: throttledLog };
       workers.push(startQueueWorker({ ...place, redis: patient, lockMs }));
-      movers.push(
-        startInboxMover({ ...place, redis: patient, inbox: inboxOf(queue), intervalMs, onRemoved }),
-      );
+      movers.push(new InboxMover({ ...place, redis: patient, inbox: inboxOf(queue), onRemoved }));
     }
   };
   startWorkers(settings.maxQueues);
@@ -161,6 +158,17 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     },
     onError: (error) =>
       throttledLog.warn({ error: messageOf(error) }, 'flow settings could not be published'),
+    backoff: BACKOFF,
+  });
+  const counting = new Loop({
+    async work() {
+      // A node of a Redis Cluster may be down while the others answer.
+      const counts = await Promise.allSettled(movers.map((_, queue) => redis.hlen(inboxKey(cluster, queue))));
+      for (const [queue, count] of counts.entries())
+        if (count.status === 'fulfilled') movers[queue]?.counted(count.value);
+      return Math.max(COUNT_INTERVAL_MS, movers.length);
+    },
+    onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'inboxes could not be counted'),
     backoff: BACKOFF,
   });
   const tending = new Loop({
@@ -196,6 +204,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     backoff: { firstMs: 1_000, maxMs: Math.max(1_000, intervals.intervalSweep / 1000) },
   });
   flow.start();
+  counting.start();
   tending.start();
   sweeping.start();
   log.info({ cluster, queues: settings.queues }, 'ingest started');
@@ -210,7 +219,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     },
     async stop() {
       stopping.abort();
-      await Promise.all([flow.stop(), tending.stop(), sweeping.stop()]);
+      await Promise.all([flow.stop(), counting.stop(), tending.stop(), sweeping.stop()]);
       await Promise.all([...movers, ...workers].map((each) => each.stop()));
       await stopKeys();
       patient.disconnect();
