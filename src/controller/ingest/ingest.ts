@@ -25,7 +25,7 @@ import type { ControllerMetrics } from '../metrics.ts';
 import type { WatchEnqueuer } from './commitBatch.ts';
 import { publishFlow } from './flow.ts';
 import { Inbox, type Removal, removeStrayInboxes } from './inbox.ts';
-import type { InboxMover } from './inboxMover.ts';
+import { InboxMover } from './inboxMover.ts';
 import { createInputHandler } from './inputHandler.ts';
 import { createPartitionCache } from './partitionCache.ts';
 import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
