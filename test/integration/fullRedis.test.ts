@@ -1,21 +1,31 @@
 /*
  * A small Redis, 64 MiB that evicts nothing: agents stop at their windows before it is full, and wait if another client
- * has filled it. Records stay in the spools and arrive later.
+ * has filled it. Records stay in the spools and arrive later. If what fills it is in the inboxes, it becomes empty again by itself.
  */
 import { Redis } from 'ioredis';
+import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
-import { flowSettingsKey, parseFlowSettings, QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
+import {
+  flowSettingsKey,
+  inboxKey,
+  parseFlowSettings,
+  QUEUE_NAME,
+  queuePrefix,
+} from '../../src/protocol/redisKeys.ts';
 import { BACK_WITHIN_MS, expectFewLines, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
-import { answerOf, CLUSTER, System } from '../support/system.ts';
+import { freeze, thaw } from '../support/sigstop.ts';
+import { answerOf, CLUSTER, metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const MIB = 1024 * 1024;
 const MEMORY = 64 * MIB;
 const QUEUES = 4;
 const NODES = ['a', 'b', 'c', 'd'];
+/** More than half of the jobs that may wait in a queue: its mover adds none then. */
+const MANY_JOBS = 33;
 const EVERY_MS = 20;
 /** Nodes that make the window small enough to fill within seconds. */
 const KNOWN_NODES = 1_000;
@@ -128,28 +138,111 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     expectFewLines(logged(controller, 'warn'), performance.now() - began);
     expect(logged(controller, 'error')).toEqual([]);
   });
+
+  test.each([
+    ['no jobs', async () => freeze(controller.pid)],
+    ['many jobs', () => freezeWithJobs()],
+  ])(
+    'filled through the inboxes while the queues have %s becomes empty again by itself, and loses nothing',
+    async (what, frozen) => {
+      fleet = await Fleet.start(system, names(what.replace(' ', '-')), {});
+      await frozen();
+      try {
+        fleet.startChurn(100);
+        await fillInboxes(() => false);
+        await fleet.deliveredSinceNow(200);
+      } finally {
+        thaw(controller.pid);
+      }
+      await emptied();
+      await fleet.becomesReady();
+      await fleet.expectEverythingOnce();
+    },
+  );
+
+  test('that a client goes on to fill through the inboxes is emptied meanwhile, and loses nothing', async () => {
+    fleet = await Fleet.start(system, names('filling'), {});
+    fleet.startChurn(100);
+    let isOver = false;
+    const filling = fillInboxes(() => !isOver);
+    await waitFor('it is full', async () => (await usedMemory()) > 0.95 * MEMORY);
+    const rejected = () => metric(controller, 'plegwatch_records_total{result="rejected"}');
+    const before = (await rejected()) ?? 0;
+    await waitFor('inputs are handled', async () => ((await rejected()) ?? 0) > before + 500);
+    isOver = true;
+    await filling;
+    await emptied();
+    await fleet.becomesReady();
+    await fleet.expectEverythingOnce();
+  });
 });
 
 const names = (what: string): string[] => NODES.map((name) => `${what}-${name}`);
 
 const sum = (sizes: readonly number[]): number => sizes.reduce((all, size) => all + size, 0);
 
-/** The bytes of the queued batches of each agent, in the order of their records. */
+/** The bytes of the batches of each agent in the inboxes, in the order of their records. */
 async function batchesOfAgents(): Promise<number[][]> {
   const agents = new Map<string, { first: number; bytes: number }[]>();
-  for (let queueNo = 0; queueNo < QUEUES; queueNo += 1) {
-    const queue = `${queuePrefix(CLUSTER, queueNo)}:${QUEUE_NAME}`;
-    const waiting = await redis.lrange(`${queue}:wait`, 0, -1);
-    // The controller may have been killed while processing one.
-    for (const id of [...waiting, ...(await redis.lrange(`${queue}:active`, 0, -1))]) {
+  for (let queue = 0; queue < QUEUES; queue += 1) {
+    for (const [id, text] of Object.entries(await redis.hgetall(inboxKey(CLUSTER, queue)))) {
       const [agent = '', , first] = id.split('.');
-      const bytes = await redis.hstrlen(`${queue}:${id}`, 'data');
-      agents.set(agent, [...(agents.get(agent) ?? []), { first: Number(first), bytes }]);
+      agents.set(agent, [...(agents.get(agent) ?? []), { first: Number(first), bytes: text.length }]);
     }
   }
   return [...agents.values()].map((batches) =>
     batches.sort((a, b) => a.first - b.first).map(({ bytes }) => bytes),
   );
+}
+
+/** Freezes the controller when more jobs wait in each queue than its mover adds to. */
+async function freezeWithJobs(): Promise<void> {
+  const holder = new Client({ connectionString: system.postgres.url });
+  await holder.connect();
+  try {
+    await holder.query('BEGIN; LOCK TABLE store.rejected, store.epoch IN EXCLUSIVE MODE');
+    for (let queue = 0; queue < QUEUES; queue += 1) {
+      for (let n = 0; n < 3 * MANY_JOBS; n += 1)
+        await redis.hsetnx(inboxKey(CLUSTER, queue), `early.${n}`, '{');
+      const waiting = `${queuePrefix(CLUSTER, queue)}:${QUEUE_NAME}:wait`;
+      await waitFor('jobs wait', async () => (await redis.llen(waiting)) >= MANY_JOBS);
+    }
+    await freeze(controller.pid);
+  } finally {
+    await holder.end();
+  }
+}
+
+/** Adds inputs with the user of agents, ever smaller ones, until none fits; again and again for so long. Then its client disconnects. */
+async function fillInboxes(goesOn: () => boolean): Promise<void> {
+  const client = new Redis(system.redis.urlOf('agent'));
+  let made = 0;
+  const isAdded = (size: number): Promise<boolean> => {
+    made += 1;
+    const id = `flood${made % 1_000}.${process.hrtime.bigint()}`;
+    return client.hsetnx(inboxKey(CLUSTER, made % QUEUES), id, 'x'.repeat(size)).then(
+      () => true,
+      (error: unknown) => {
+        if (String(error).includes('OOM')) return false;
+        throw error;
+      },
+    );
+  };
+  do {
+    for (let size = 4 * MIB; size >= 64; size /= 2) while (await isAdded(size));
+  } while (goesOn());
+  client.disconnect();
+}
+
+/** Waits until nothing is left in the inboxes, and forgets what was refused. */
+async function emptied(): Promise<void> {
+  const inboxes = Array.from({ length: QUEUES }, (_, queue) => inboxKey(CLUSTER, queue));
+  const isLeft = async (inbox: string) => (await redis.hkeys(inbox)).some((id) => /^(flood|early)/.test(id));
+  await waitFor(
+    'the inboxes are empty',
+    async () => !(await Promise.all(inboxes.map(isLeft))).includes(true),
+  );
+  await system.sql('DELETE FROM store.rejected');
 }
 
 async function usedMemory(): Promise<number> {
