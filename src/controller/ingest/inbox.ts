@@ -36,9 +36,9 @@ local function isTooLong(id) return redis.call('HSTRLEN', KEYS[1], id) > ${MAX_I
 
 /** KEYS[1] the inbox, KEYS[2] the list of waiting jobs; ARGV[1] what keys of jobs begin with. */
 const look = redisScript(`${LIMITS}
-local ids, removed, seen = {}, {}, {}
+local ids, removed, seen, known = {}, {}, {}, 0
 local inputs = redis.call('HLEN', KEYS[1])
-if inputs == 0 or redis.call('LLEN', KEYS[2]) > ${MAX_WAITING / 2} then return { inputs, ids, removed } end
+if inputs == 0 or redis.call('LLEN', KEYS[2]) > ${MAX_WAITING / 2} then return { known, ids, removed } end
 
 local function remove(kind, id)
   local bytes = #id + redis.call('HSTRLEN', KEYS[1], id)
@@ -56,10 +56,12 @@ for _ = 1, math.min(${MAX_DRAWN}, 4 * inputs) do
       remove('oversized', id)
     elseif redis.call('EXISTS', ARGV[1] .. id) == 0 then
       ids[#ids + 1] = id
+    else
+      known = known + 1
     end
   end
 end
-return { inputs, ids, removed }
+return { known, ids, removed }
 `);
 
 /** KEYS[1] the inbox, ARGV[1] an id. */
@@ -68,9 +70,9 @@ return not isTooLong(ARGV[1]) and redis.call('HGET', KEYS[1], ARGV[1])
 `);
 
 export interface InboxAnswer {
-  /** How many inputs there are. */
-  readonly inputs: number;
-  /** Some of those that have no job yet. */
+  /** How many inputs have a job, of those that were drawn. */
+  readonly known: number;
+  /** Inputs that have none yet, of those that were drawn. */
   readonly ids: readonly string[];
   readonly removed: readonly Removal[];
 }
@@ -98,9 +100,9 @@ export class Inbox {
   /** Looks for inputs without a job, while the queue has room for jobs. */
   async look(): Promise<InboxAnswer> {
     const answer: unknown = await look(this.#redis, [this.#key, `${this.#prefix}wait`], this.#prefix);
-    const [inputs, ids, removed] = listOf(answer);
+    const [known, ids, removed] = listOf(answer);
     return {
-      inputs: Number(inputs),
+      known: Number(known),
       ids: listOf(ids).map(String),
       removed: this.#removalsIn(listOf(removed).map(String)),
     };

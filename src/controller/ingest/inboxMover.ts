@@ -31,8 +31,8 @@ export interface InboxMoverOptions {
 /** BullMQ keeps so many of its own events of a queue, which nobody reads. */
 const MAX_EVENTS = 100;
 const RETRY_MS = 1_000;
-/** An inbox that has inputs, but no more than when all of them had jobs, is looked into at every so many counts: one may have replaced another. */
-const COUNTS_A_LOOK = 5;
+/** An inbox that has inputs, but no more than are known to have jobs, is looked into at every so many counts: one may have replaced another. */
+const COUNTS_A_LOOK = 10;
 
 export class InboxMover {
   readonly #options: InboxMoverOptions;
@@ -40,7 +40,7 @@ export class InboxMover {
   readonly #turns = new SenderTurns();
   readonly #stopping = new AbortController();
   #moving: Promise<void> | null = null;
-  /** How many inputs there were at most since all of them had jobs. */
+  /** How many of the inputs are known to have jobs. */
   #known = 0;
   #counts = 0;
 
@@ -61,13 +61,18 @@ export class InboxMover {
     if (this.#moving !== null || this.#stopping.signal.aborted) return;
     this.#counts += 1;
     if (inputs === 0 || (inputs <= this.#known && this.#counts < COUNTS_A_LOOK)) {
-      this.#known = inputs;
+      this.#known = Math.min(this.#known, inputs);
       return;
     }
     this.#counts = 0;
     this.#moving = this.#moveAll().finally(() => {
       this.#moving = null;
     });
+  }
+
+  /** An input was handled here. */
+  handled(): void {
+    this.#known = Math.max(0, this.#known - 1);
   }
 
   /** Adds no more jobs. */
@@ -82,28 +87,28 @@ export class InboxMover {
     const { queue, log } = this.#options;
     const { signal } = this.#stopping;
     try {
-      let found = true;
-      while (found && !signal.aborted) found = await this.#moveSome();
+      let mayBeMore = true;
+      while (mayBeMore && !signal.aborted) mayBeMore = await this.#moveSome();
     } catch (error) {
       log.warn({ queue, error: messageOf(error) }, 'inbox could not be emptied');
       await sleep(RETRY_MS, signal);
     }
   }
 
-  /** Returns false when it has found no input without a job. */
+  /** Returns false when it has found fewer inputs without a job than it may move at a time. */
   async #moveSome(): Promise<boolean> {
     const { queue, inbox, handler, onRemoved, log } = this.#options;
-    const { inputs, ids, removed } = await inbox.look();
-    this.#known = inputs;
+    const { known, ids, removed } = await inbox.look();
     onRemoved(removed);
     const chosen = this.#turns.choose(ids, MAX_WAITING / 2);
+    this.#known = known + chosen.length;
     const added = await Promise.all(chosen.map((id) => this.#add(id)));
     const refused = chosen.filter((_, i) => added[i] === false).slice(0, JOBS_AT_ONCE);
     if (refused.length > 0) {
-      log.warn({ queue, inputs }, 'Redis is full, inputs are handled without jobs');
+      log.warn({ queue }, 'Redis is full, inputs are handled without jobs');
       await Promise.all(refused.map((id) => handler.handle(queue, id)));
     }
-    return chosen.length > 0;
+    return chosen.length === MAX_WAITING / 2;
   }
 
   /** Returns false if Redis is too full to add it. */

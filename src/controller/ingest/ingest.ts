@@ -120,6 +120,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     async handle(queue, id) {
       const outcome = await inputHandler.handle(queue, id);
       progress.handled(queue);
+      if (outcome.done) movers[queue]?.handled();
       return outcome;
     },
   };
