@@ -42,6 +42,8 @@ export class InboxMover {
   #moving: Promise<void> | null = null;
   /** How many of the inputs are known to have jobs. */
   #known = 0;
+  /** How many were handled here since the last look began. */
+  #handled = 0;
   #counts = 0;
 
   constructor(options: InboxMoverOptions) {
@@ -72,6 +74,7 @@ export class InboxMover {
 
   /** An input was handled here. */
   handled(): void {
+    this.#handled += 1;
     this.#known = Math.max(0, this.#known - 1);
   }
 
@@ -98,10 +101,11 @@ export class InboxMover {
   /** Returns false when it has found fewer inputs without a job than it may move at a time. */
   async #moveSome(): Promise<boolean> {
     const { queue, inbox, handler, onRemoved, log } = this.#options;
+    this.#handled = 0;
     const { known, ids, removed } = await inbox.look();
     onRemoved(removed);
     const chosen = this.#turns.choose(ids, MAX_WAITING / 2);
-    this.#known = known + chosen.length;
+    this.#known = Math.max(0, known + chosen.length - this.#handled);
     const added = await Promise.all(chosen.map((id) => this.#add(id)));
     const refused = chosen.filter((_, i) => added[i] === false).slice(0, JOBS_AT_ONCE);
     if (refused.length > 0) {
