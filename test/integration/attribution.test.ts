@@ -29,7 +29,7 @@ import { readEvidence } from '../../src/controller/reports/evidence.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { configMapsOf } from '../../src/kube/object.ts';
 import { monoNow } from '../../src/platform/clock.ts';
-import { encodeBatch } from '../../src/protocol/batch.ts';
+import { batchId, encodeBatch } from '../../src/protocol/batch.ts';
 import { ENROLMENT_FIELD, enrolmentDigest, sealEnrolment } from '../../src/protocol/enrolment.ts';
 import { ackReplyKey, queueOf } from '../../src/protocol/redisKeys.ts';
 import {
@@ -615,11 +615,7 @@ async function enrol(node: string, pod: string): Promise<KeyObject> {
 }
 
 const signed = async (batch: Parameters<typeof encodeBatch>[0], key: KeyObject): Promise<void> =>
-  bed.sender.sendData(
-    queueOf(batch.node, QUEUES),
-    await encodeBatch(batch, key),
-    `${batch.epoch}.${batch.first}`,
-  );
+  bed.sender.sendData(queueOf(batch.node, QUEUES), await encodeBatch(batch, key), batchId(batch));
 
 const rejected = (count = 1) =>
   waitFor(`${count} rejected`, async () => {

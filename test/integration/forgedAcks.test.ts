@@ -272,7 +272,7 @@ async function reply(epoch: Epoch, value: object): Promise<void> {
 function askedGeneration({ meta }: Epoch, atLeast = 1): Promise<number> {
   return waitFor('a probe', async () => {
     const ids = await inputs(meta.epoch);
-    const generations = ids.flatMap((id) => /\.r(\d+)$/.exec(id)?.[1] ?? []).map(Number);
+    const generations = ids.flatMap((id) => /\.r(\d+)\./.exec(id)?.[1] ?? []).map(Number);
     return generations.find((generation) => generation >= atLeast);
   });
 }

@@ -114,12 +114,12 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
       );
     }
     await waitFor('the controller logs it', async () =>
-      (await controller.ask('/readyz'))?.body.includes('not ok redis: Redis does not serve'),
+      (await controller.ask('/readyz'))?.body.includes('not ok redis: Redis refuses to write to'),
     );
     await fleet.deliveredSinceNow(1_000);
     // A worker fetches once a second and searches for stalled jobs. Without backoff each agent alone would try four times a second.
     const perSecond = QUEUES * 1.5 + NODES.length;
-    const refused = await refusedScripts();
+    const refused = await refusedWrites();
     const seconds = (performance.now() - began) / 1000;
     expect(refused).toBeLessThan(FIRST_TRIES + perSecond * seconds);
     for (const agent of fleet.agents) {
@@ -297,8 +297,12 @@ async function fillMemory(): Promise<{ leave(): Promise<void> }> {
   };
 }
 
-/** Scripts that Redis has refused; agents and workers send nothing else. */
-async function refusedScripts(): Promise<number> {
-  const scripts = /^cmdstat_evalsha:.*failed_calls=(\d+)/m.exec(await redis.info('commandstats'));
-  return Number(scripts?.[1] ?? 0);
+/** Writes that Redis has refused, of agents and of workers. */
+async function refusedWrites(): Promise<number> {
+  const stats = await redis.info('commandstats');
+  const counts = [
+    /^cmdstat_evalsha:.*failed_calls=(\d+)/m.exec(stats),
+    /^cmdstat_hsetnx:.*rejected_calls=(\d+)/m.exec(stats),
+  ];
+  return counts.reduce((sum, found) => sum + Number(found?.[1] ?? 0), 0);
 }

@@ -80,7 +80,7 @@ async function publishFlow(): Promise<void> {
 /** Answers the latest probe of an epoch, if there is one. */
 async function acknowledge({ meta, lastSeq }: Epoch): Promise<void> {
   const ids = (await client.hkeys(inboxKey(CLUSTER, 0))).filter((id) => id.includes(meta.epoch));
-  const asked = ids.flatMap((id) => /\.r(\d+)$/.exec(id)?.[1] ?? []).map(Number);
+  const asked = ids.flatMap((id) => /\.r(\d+)\./.exec(id)?.[1] ?? []).map(Number);
   const reply = { ackGeneration: Math.max(0, ...asked), ackedSeq: lastSeq };
   await client.hset(ackReplyKey(CLUSTER, NODE), meta.epoch, JSON.stringify(reply));
 }
