@@ -33,6 +33,8 @@ const MAX_EVENTS = 100;
 const RETRY_MS = 1_000;
 /** An inbox that has inputs, but no more than are known to have jobs, is looked into at every so many counts: one may have replaced another. */
 const COUNTS_A_LOOK = 10;
+/** A look that found none without a job is followed by pauses: the more have jobs, the more it cost and the less the next one would find. */
+const KNOWN_A_PAUSE = 8;
 
 export class InboxMover {
   readonly #options: InboxMoverOptions;
@@ -45,6 +47,7 @@ export class InboxMover {
   /** How many were handled here since the last look began. */
   #handled = 0;
   #counts = 0;
+  #pauses = 0;
 
   constructor(options: InboxMoverOptions) {
     const { cluster, queue, redis, log } = options;
@@ -62,10 +65,8 @@ export class InboxMover {
   counted(inputs: number): void {
     if (this.#moving !== null || this.#stopping.signal.aborted) return;
     this.#counts += 1;
-    if (inputs === 0 || (inputs <= this.#known && this.#counts < COUNTS_A_LOOK)) {
-      this.#known = Math.min(this.#known, inputs);
-      return;
-    }
+    this.#known = Math.min(this.#known, inputs);
+    if (inputs === 0 || this.#counts < (inputs > this.#known ? this.#pauses : COUNTS_A_LOOK)) return;
     this.#counts = 0;
     this.#moving = this.#moveAll().finally(() => {
       this.#moving = null;
@@ -106,6 +107,7 @@ export class InboxMover {
     onRemoved(removed);
     const chosen = this.#turns.choose(ids, MAX_WAITING / 2);
     this.#known = Math.max(0, known + chosen.length - this.#handled);
+    this.#pauses = chosen.length > 0 ? 0 : Math.min(COUNTS_A_LOOK, known / KNOWN_A_PAUSE);
     const added = await Promise.all(chosen.map((id) => this.#add(id)));
     const refused = chosen.filter((_, i) => added[i] === false).slice(0, JOBS_AT_ONCE);
     if (refused.length > 0) {
