@@ -56,7 +56,6 @@ const MORE_THAN_AGENTS_MAY = (cluster: string): Readonly<Record<string, readonly
         ['MOVE', '1'],
       ],
       ...[
-        ['HEXPIRE', '1', 'FIELDS', '1', JOB],
         ['SET', 'x'],
         ['SETRANGE', '0', 'x'],
         ['LPUSH', 'x'],
