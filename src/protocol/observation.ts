@@ -106,6 +106,8 @@ export interface KubeletPod {
   readonly pod: string;
   /** It has a deletionTimestamp, or its phase is final while a container of it runs. */
   readonly isTerminating: boolean;
+  /** Its phase is final and no container of it runs: the kubelet looks at its containers no more. Absent where that is not so. */
+  readonly hasEnded?: true;
   /** Each id once; statuses without an id are left out. The id before a restart is listed too, as terminated. */
   readonly containers: readonly KubeletContainer[];
   /** Names of those that wait and have no id yet, which the kubelet has still to create; absent where there are none. */

@@ -92,6 +92,19 @@ describe('what a status first showed', () => {
     expect(shownOf(sights, STOPPED, 'c2')?.watched).toBe(seconds(5));
   });
 
+  test('a pod whose phase is final has ended, whether a message shows it or an answer, where the message of its end is missing', () => {
+    const pod = { podUid: 'u1', namespace: '', pod: '', isTerminating: false, containers: [] };
+    const ended = { ...pod, hasEnded: true } as const;
+    const shown = sightsOf(podSight(1, 'u1'), { is: 'pod', at: seconds(5), pod: ended });
+    expect(shown.pod('u1')?.ended).toBe(seconds(5));
+    const asked = sightsOf(podSight(1, 'u1'));
+    const call = { podUid: 'u1', asked: seconds(5), at: seconds(6), found: true } as const;
+    asked.answered({ ...call, pod });
+    expect(asked.pod('u1')?.ended).toBeNull();
+    asked.answered({ ...call, pod: ended });
+    expect(asked.pod('u1')?.ended).toBe(seconds(6));
+  });
+
   test('what is shown of a pod that was terminating before is shown while it is', () => {
     const sights = sightsOf(
       podSight(1, 'u1', { c1: 'running' }, true),

@@ -4,7 +4,7 @@
  *   watch    WatchPods. It covers changes from its `synced` on, until it breaks. A message that did not come proves nothing: the kubelet
  *            drops what does not fit into its buffer (kubelet pkg/kubelet/apis/pods/server.go, Broadcast)
  *   answer   of a GetPod
- *   ended    the kubelet has terminated the pod, or a new watch began without it
+ *   ended    the kubelet has terminated the pod, or shows its phase as final, or a new watch began without it
  *
  * Messages may overtake each other, so what was shown first counts, never what was shown last. All of it is bounded; a pod that is
  * left out is not observed.
@@ -196,6 +196,8 @@ export class KubeletSights {
   answered(answer: KubeletPodAnswer): void {
     if (!answer.found || answer.pod.containers.length > MAX_CONTAINERS) return;
     this.#pods.get(answer.podUid)?.see(answer.pod, 'answered', answer.at);
+    // The message of its end may have been dropped.
+    if (answer.pod.hasEnded) this.#end(answer.podUid, answer.at);
   }
 
   forget(now: Mono): void {
@@ -229,6 +231,7 @@ export class KubeletSights {
     this.#ended.delete(seen.podUid);
     this.#pods.set(seen.podUid, pod);
     pod.watch(seen, at);
+    if (seen.hasEnded) this.#end(seen.podUid, at);
   }
 
   /** Of a pod that nothing has named too: its end may have overtaken the message that does. */

@@ -110,7 +110,8 @@ function podOf(
   const statuses: PodStatus[] = [];
   const show = (at: number, shown: readonly KubeletContainer[]) => {
     const named = { podUid, namespace: 'default', pod: podUid.replace('u', 'p') };
-    statuses.push({ at, pod: { ...named, isTerminating: at >= terminating, containers: shown } });
+    const end = ended !== null && at >= ended ? ({ hasEnded: true } as const) : {};
+    statuses.push({ at, pod: { ...named, isTerminating: at >= terminating, ...end, containers: shown } });
   };
   for (const at of moments.sort((a, b) => a - b)) {
     show(at, containersAt(containers, at, statuses.at(-1)?.pod.containers ?? []));

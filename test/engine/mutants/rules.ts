@@ -997,6 +997,11 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
   },
   'kubeletSights.ts': {
     'a waiting container has started': ["if (state === 'waiting') continue;", ''],
+    'a pod whose end only an answer shows goes on': [
+      'if (answer.pod.hasEnded) this.#end(answer.podUid, answer.at);',
+      '',
+    ],
+    'a pod whose end only a status shows goes on': ['if (seen.hasEnded) this.#end(seen.podUid, at);', ''],
     'a watch that broke covers what comes': [
       "      case 'broken':\n        this.#since = null;\n",
       "      case 'broken':\n",

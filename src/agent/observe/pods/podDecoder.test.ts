@@ -16,6 +16,7 @@ import {
 } from '../../../../devtools/simulator/podsApiMessages.ts';
 import { runsOf } from '../../../../test/support/runs.ts';
 import { MAX_ITEM_BYTES, MalformedMessage } from '../../../cri/malformed.ts';
+import type { KubeletPod } from '../../../protocol/observation.ts';
 import { readPodAnswer, readPodMessage } from './podDecoder.ts';
 
 const added = (pod?: EncodedPod) => readPodMessage(podEvent(POD_EVENT.added, podBytes(pod)));
@@ -52,22 +53,22 @@ test('a pod has its names, its UID and the states of containers, init containers
 });
 
 test.each([
-  ['Running', 'running', false],
-  ['Failed', 'running', true],
-  ['Succeeded', 'running', true],
-  // The status that shows the last end: this pod has ended, and nothing was delayed by its termination.
-  ['Failed', 'terminated', false],
-  ['Failed and what no kubelet says', 'running', false],
-] as const)(
-  'a pod in phase %s with a container that is %s is being ended by the kubelet: %s',
-  (phase, state, expected) => {
-    const pod = podBytes({ phase, containers: [{ id: 'containerd://a1', state }] });
-    expect(readPodMessage(podEvent(POD_EVENT.modified, pod))).toMatchObject({
-      pod: { isTerminating: expected },
-    });
-    expect(readPodAnswer(podAnswer(pod)).isTerminating).toBe(expected);
-  },
-);
+  ['Running', 'running', 'runs'],
+  ['Running', 'terminated', 'runs'],
+  ['Failed', 'running', 'is terminating'],
+  ['Succeeded', 'running', 'is terminating'],
+  // The status that shows the last end: nothing was delayed by its termination.
+  ['Failed', 'terminated', 'has ended'],
+  ['Succeeded', 'terminated', 'has ended'],
+  ['Failed and what no kubelet says', 'running', 'runs'],
+] as const)('a pod in phase %s with a container that is %s %s', (phase, state, expected) => {
+  const bytes = podBytes({ phase, containers: [{ id: 'containerd://a1', state }] });
+  const said = ({ isTerminating, hasEnded }: KubeletPod) =>
+    isTerminating ? 'is terminating' : hasEnded ? 'has ended' : 'runs';
+  const sight = readPodMessage(podEvent(POD_EVENT.modified, bytes));
+  expect(sight.is === 'pod' && said(sight.pod)).toBe(expected);
+  expect(said(readPodAnswer(podAnswer(bytes)))).toBe(expected);
+});
 
 test('a pod names the containers that the kubelet has still to create, which have no id', () => {
   const pod = podBytes({

@@ -123,13 +123,19 @@ function readMetadata(bytes: Buffer): PodMetadata {
 
 /**
  * A pod whose phase is final while a container of it runs has no deletionTimestamp, and the kubelet ends it all the same: it is evicted, has
- * taken longer than its activeDeadlineSeconds, or only sidecars are left (kubelet pkg/kubelet/pod_workers.go).
+ * taken longer than its activeDeadlineSeconds, or only sidecars are left (kubelet pkg/kubelet/pod_workers.go). If none runs, it has ended.
  */
 function podOf(metadata: PodMetadata, status: Buffer): KubeletPod {
   const { containers, uncreated } = containersOf(status);
-  const isEnding = hasFinalPhase(status) && containers.some(({ state }) => state === 'running');
-  const isTerminating = metadata.isTerminating || isEnding;
-  return { ...metadata, isTerminating, containers, ...(uncreated.length === 0 ? {} : { uncreated }) };
+  const isFinal = hasFinalPhase(status);
+  const runs = containers.some(({ state }) => state === 'running');
+  return {
+    ...metadata,
+    isTerminating: metadata.isTerminating || (isFinal && runs),
+    ...(isFinal && !runs ? { hasEnded: true } : {}),
+    containers,
+    ...(uncreated.length === 0 ? {} : { uncreated }),
+  };
 }
 
 function hasFinalPhase(status: Buffer): boolean {
