@@ -140,21 +140,22 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
   });
 
   test.each([
-    ['no jobs', async () => freeze(controller.pid)],
-    ['many jobs', () => freezeWithJobs()],
+    ['no jobs', () => freeze(controller.pid), async () => thaw(controller.pid)],
+    ['many jobs', () => freezeWithJobs(), async () => thaw(controller.pid)],
+    ['many jobs of a dead controller', () => freezeWithJobs(), () => restartController()],
   ])(
     'filled through the inboxes while the queues have %s becomes empty again by itself, and loses nothing',
-    async (what, frozen) => {
-      fleet = await Fleet.start(system, names(what.replace(' ', '-')), {});
-      await frozen();
-      try {
-        fleet.startChurn(100);
-        await fillInboxes();
-        await fleet.deliveredSinceNow(200);
-      } finally {
-        thaw(controller.pid);
-      }
+    async (what, stop, goOn) => {
+      fleet = await Fleet.start(system, names(what.replaceAll(' ', '-')), {});
+      await stop();
+      fleet.startChurn(100);
+      await fillInboxes();
+      await fleet.deliveredSinceNow(200);
+      // Redis itself may need more at any time.
+      await redis.config('SET', 'maxmemory', `${MEMORY - 2 * MIB}`);
+      await goOn();
       await emptied();
+      await redis.config('SET', 'maxmemory', `${MEMORY}`);
       await fleet.becomesReady();
       await fleet.expectEverythingOnce();
     },
@@ -217,6 +218,11 @@ async function freezeWithJobs(): Promise<void> {
 
 const SIZES = Array.from({ length: 17 }, (_, n) => (4 * MIB) / 2 ** n);
 let added = 0;
+
+async function restartController(): Promise<void> {
+  await controller.kill();
+  await controller.restart();
+}
 
 /** Adds so many inputs of a size at once that Redis cannot have them all, but at most 1,000. Returns whether it refused one. */
 async function flood(client: Redis, size: number): Promise<boolean> {

@@ -34,11 +34,14 @@ const LIMITS = `
 local function isTooLong(id) return redis.call('HSTRLEN', KEYS[1], id) > ${MAX_INPUT_BYTES} end
 `;
 
-/** KEYS[1] the inbox, KEYS[2] the list of waiting jobs; ARGV[1] what keys of jobs begin with. */
+/** KEYS[1] the inbox, KEYS[2] the list of waiting jobs; ARGV[1] what keys of jobs begin with, ARGV[2] 1 if jobs do not count. */
 const look = redisScript(`${LIMITS}
 local ids, removed, seen, known = {}, {}, {}, 0
 local inputs = redis.call('HLEN', KEYS[1])
-if inputs == 0 or redis.call('LLEN', KEYS[2]) > ${MAX_WAITING / 2} then return { known, ids, removed } end
+local jobsCount = ARGV[2] == '0'
+if inputs == 0 or (jobsCount and redis.call('LLEN', KEYS[2]) > ${MAX_WAITING / 2}) then
+  return { known, ids, removed }
+end
 
 local function remove(kind, id)
   local bytes = #id + redis.call('HSTRLEN', KEYS[1], id)
@@ -54,7 +57,7 @@ for _ = 1, math.min(${MAX_DRAWN}, 4 * inputs) do
     seen[id] = true
     if isTooLong(id) then
       remove('oversized', id)
-    elseif redis.call('EXISTS', ARGV[1] .. id) == 0 then
+    elseif not jobsCount or redis.call('EXISTS', ARGV[1] .. id) == 0 then
       ids[#ids + 1] = id
     else
       known = known + 1
@@ -97,9 +100,10 @@ export class Inbox {
     this.#key = inboxKey(cluster, queue);
   }
 
-  /** Looks for inputs without a job, while the queue has room for jobs. */
-  async look(): Promise<InboxAnswer> {
-    const answer: unknown = await look(this.#redis, [this.#key, `${this.#prefix}wait`], this.#prefix);
+  /** Looks for inputs without a job, while the queue has room for jobs; for any input if the jobs of the queue cannot be fetched. */
+  async look(isRefused: boolean): Promise<InboxAnswer> {
+    const keys = [this.#key, `${this.#prefix}wait`];
+    const answer: unknown = await look(this.#redis, keys, this.#prefix, isRefused ? '1' : '0');
     const [known, ids, removed] = listOf(answer);
     return {
       known: Number(known),

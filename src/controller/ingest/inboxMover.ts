@@ -4,7 +4,8 @@
  *   input ── job ──► queue ──► handled, removed
  *        └─────────► handled at once, removed: while Redis is too full to add a job
  *
- * A full Redis refuses what makes it larger, and BullMQ's scripts with it. To read and remove makes it smaller, so that it frees itself.
+ * A full Redis refuses what makes it larger, and BullMQ's scripts with it. To read and remove makes it smaller, so that it frees itself. So do
+ * inputs whose jobs cannot be fetched.
  */
 import { Queue } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
@@ -14,13 +15,14 @@ import { within } from '../../platform/within.ts';
 import { QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { type Inbox, isRedisFull, MAX_WAITING, type Removal } from './inbox.ts';
-import { type InputHandler, JOBS_AT_ONCE, STOP_WITHIN_MS } from './queueWorker.ts';
+import { type InputHandler, JOBS_AT_ONCE, type QueueWorker, STOP_WITHIN_MS } from './queueWorker.ts';
 import { SenderTurns } from './senderTurns.ts';
 
 export interface InboxMoverOptions {
   readonly cluster: string;
   readonly queue: number;
   readonly inbox: Pick<Inbox, 'look'>;
+  readonly worker: Pick<QueueWorker, 'isRefused'>;
   /** For the queue. Its commands wait for Redis. */
   readonly redis: RedisClient;
   readonly handler: InputHandler;
@@ -101,14 +103,15 @@ export class InboxMover {
 
   /** Returns false when it has found fewer inputs without a job than it may move at a time. */
   async #moveSome(): Promise<boolean> {
-    const { queue, inbox, handler, onRemoved, log } = this.#options;
+    const { queue, inbox, worker, handler, onRemoved, log } = this.#options;
+    const { isRefused } = worker;
     this.#handled = 0;
-    const { known, ids, removed } = await inbox.look();
+    const { known, ids, removed } = await inbox.look(isRefused);
     onRemoved(removed);
     const chosen = this.#turns.choose(ids, MAX_WAITING / 2);
     this.#known = Math.max(0, known + chosen.length - this.#handled);
     this.#pauses = chosen.length > 0 ? 0 : Math.min(COUNTS_A_LOOK, known / KNOWN_A_PAUSE);
-    const added = await Promise.all(chosen.map((id) => this.#add(id)));
+    const added = await Promise.all(chosen.map((id) => !isRefused && this.#add(id)));
     const refused = chosen.filter((_, i) => added[i] === false).slice(0, JOBS_AT_ONCE);
     if (refused.length > 0) {
       log.warn({ queue }, 'Redis is full, inputs are handled without jobs');

@@ -134,8 +134,9 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const startWorkers = (count: number) => {
     for (let queue = workers.length; queue < count; queue++) {
       const place = { cluster, queue, handler, log: throttledLog };
-      workers.push(startQueueWorker({ ...place, redis: patient, lockMs }));
-      movers.push(new InboxMover({ ...place, redis: patient, inbox: inboxOf(queue), onRemoved }));
+      const worker = startQueueWorker({ ...place, redis: patient, lockMs });
+      workers.push(worker);
+      movers.push(new InboxMover({ ...place, redis: patient, inbox: inboxOf(queue), worker, onRemoved }));
     }
   };
   startWorkers(settings.maxQueues);
