@@ -395,12 +395,12 @@ needs(
         await finds({ ...agentSettings, redisUrl: cluster.urlOf('agent') }, 0, ['controller warning']);
         for (const { port } of cluster.masters) {
           const master = new Redis(port);
-          await master.call('ACL', 'SETUSER', 'default', '-lpush');
+          await master.call('ACL', 'SETUSER', 'default', '-hsetnx');
           master.disconnect();
         }
         const refused = await examine({ ...agentSettings, redisUrl: cluster.url });
         expect(named(refused, 'redis rights')?.cure).toMatch(
-          /^Run ACL SETUSER default '\(\+lpush %W~[^ ]*\)'$/,
+          /^Run ACL SETUSER default '\(\+hsetnx( %W~[^ ]*:inbox){3}\)'$/,
         );
       } finally {
         await cluster.stop();
