@@ -57,6 +57,6 @@ describe('turns of senders', () => {
     turns.choose(crowd('x', 9_999), 1);
     expect(turns.choose(['new.0', 'known.1'], 1)).toEqual(['known.1']);
     turns.choose(crowd('y', 10_001), 1);
-    expect(turns.choose(['new.0', 'known.2'], 1)).toEqual(['new.0']);
+    expect(turns.choose(['newer.0', 'known.2'], 1)).toEqual(['newer.0']);
   });
 });
