@@ -40,7 +40,9 @@ export class ControllerMetrics extends MetricSet {
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
     registers: [this.registry],
   });
-  readonly queueDepth = this.gauge('queue_depth', 'Inputs in the inbox of a queue that are not stored yet.', ['queue']);
+  readonly queueDepth = this.gauge('queue_depth', 'Inputs in the inbox of a queue that are not stored yet.', [
+    'queue',
+  ]);
   readonly inboxRemovals = this.counter(
     'inbox_removals_total',
     'What no agent of ours can have added to an inbox and was removed unread, by kind.',
