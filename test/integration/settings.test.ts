@@ -154,7 +154,7 @@ describe('a command line', () => {
       '--bogus: there is no such option',
       'extra: there is no such argument',
       '--cluster (PLEGWATCH_CLUSTER) must be lower case letters, digits, - and ., at most 63 characters',
-      '--redis-url (PLEGWATCH_REDIS_URL) must begin with redis://, redis+cluster:// or redis+sentinel://, or with rediss for TLS: redis://[:password@]host:port[/db]',
+      '--redis-url (PLEGWATCH_REDIS_URL) must begin with redis://, redis+cluster:// or redis+sentinel://, or with rediss for TLS: redis://[:password@]host:port',
       '--subscribe (PLEGWATCH_SUBSCRIBE) must be one of auto, always, never',
       '--relist-period (PLEGWATCH_RELIST_PERIOD) must be a duration such as 250ms, 5s or 24h, from 200ms to 60000ms',
       expect.stringMatching(/^--spool-max-bytes \(PLEGWATCH_SPOOL_MAX_BYTES\) must be a size such as 65536/),
@@ -401,8 +401,12 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       await refusedLogin(`redis://:${SECRET}@127.0.0.1:${locked.port}`, 'WRONGPASS');
     });
 
-    test('with a database that Redis does not have ends a controller, and an agent runs', async () => {
-      await refusedLogin(`${redis.url}/99`, 'DB index is out of range');
+    test('that names a database is refused', async () => {
+      const ended = await plegwatch('controller', {
+        args: flags({ cluster: 'c', redisUrl: `${redis.url}/1` }),
+      });
+      expect(ended.message).toContain('--redis-url (PLEGWATCH_REDIS_URL) must not name a database');
+      expect(ended.code).toBe(2);
     });
 
     test('of a cluster that is a single Redis, or of a single Redis that is a cluster, is refused', async () => {
