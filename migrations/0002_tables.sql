@@ -169,6 +169,25 @@ RETURNS TABLE (node_id int4, started_us float8, now_us float8, fresh int4multira
   LEFT JOIN store.context x ON x.node_id = e.node_id AND x.epoch = e.epoch AND x.context_no = no
 $$;
 
+-- The boots of a node whose agents run at the same time, as one of another machine with the same name. Each was known to run three minutes after both had
+-- been stored, and wrote after the other one had started: neither holds of a boot that ended, however late its batches are stored. An epoch that was
+-- dated by the clock of the database although its first batch may have waited says nothing.
+CREATE FUNCTION store.boots_at_once(of_node int4) RETURNS TABLE (boot_id text, started_at timestamptz) LANGUAGE sql STABLE AS $$
+  WITH boot AS (
+    SELECT e.boot_id, min(e.started_at) AS started_at, min(e.first_stored_at) AS stored_at, max(e.last_seen) AS last_seen, max(e.last_batch_at) AS wrote_at
+    FROM store.epoch e
+    WHERE e.node_id = of_node AND e.boot_id <> '' AND e.last_seen > now() - interval '1 day' AND e.clock_moved_us > -86400000000
+    GROUP BY e.boot_id
+    HAVING max(e.last_seen) > now() - store.silent_after()
+  )
+  SELECT b.boot_id, b.started_at
+  FROM boot b
+  WHERE EXISTS (
+    SELECT FROM boot o
+    WHERE o.boot_id <> b.boot_id AND least(b.last_seen, o.last_seen) >= greatest(b.stored_at, o.stored_at) + store.silent_after()
+      AND least(b.wrote_at, o.wrote_at) > greatest(b.started_at, o.started_at))
+$$;
+
 -- flags: the CRI's event type in the low byte, 256 replayed, 512 has_sandbox_status, 1024 is_sandbox. Of an event that says how its container ended, the
 -- reason from bit 12 (see store.exit_reason; 0 for no exit), and the exit code from bit 16 with 2048 if it is known.
 CREATE TABLE store.container_event (

@@ -97,7 +97,7 @@ needs('redis-server', 'postgres')('signatures', () => {
     });
     // The hour begins when it has enrolled, and a Node that was deleted or has had no agent today does not count.
     await rows("UPDATE store.node SET last_seen = last_seen - interval '25 hours' WHERE name = 'node-b'");
-    await leader.passes(1);
+    await leader.looks();
     await leader.passes(59);
     expect(await requiredSince()).toBeNull();
     await leader.passes(1);

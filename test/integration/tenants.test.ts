@@ -29,6 +29,7 @@ const CALLS: Readonly<Record<string, string>> = {
   'plegwatch.last_events': "plegwatch.last_events('one', 'node-a')",
   'store.known_of_batch':
     'store.epoch e JOIN store.node n ON n.node_id = e.node_id CROSS JOIN LATERAL store.known_of_batch(e, n, 1, 1, 1)',
+  'store.boots_at_once': 'store.node n CROSS JOIN LATERAL store.boots_at_once(n.node_id)',
   'store.own_clusters': "store.cluster WHERE cluster_id = ANY (store.own_clusters(false)) AND name = 'one'",
 };
 
