@@ -144,6 +144,7 @@ needs('redis-server', 'postgres')('signatures', () => {
     await leader.passes(1);
     expect(leader.state).toMatchObject({ holding_back: 1 });
     expect(await requiredSince()).not.toBeNull();
+    await leader.stop();
     await leading('accept').looks();
     expect(await requiredSince()).toBeNull();
     await start('auto');
@@ -153,7 +154,9 @@ needs('redis-server', 'postgres')('signatures', () => {
 
   test('are required at once, and stay so, where an operator sets require', async () => {
     await start('auto');
-    await leading('require').looks();
+    const requiring = leading('require');
+    await requiring.looks();
+    await requiring.stop();
     const since = await requiredSince();
     expect(since).not.toBeNull();
     await leading('auto').looks();
@@ -205,7 +208,9 @@ needs('redis-server', 'postgres')('signatures', () => {
     );
     const accept = () => Promise.all(controllers.map((each) => each.mayBeUnsigned('node-a')));
     expect(await accept()).toEqual([true, true, true]);
-    await leading('require').looks();
+    const requiring = leading('require');
+    await requiring.looks();
+    await requiring.stop();
     now = mono(30 * 1_000_000 + 1);
     expect(await accept()).toEqual([false, false, true]);
     await leading('accept').looks();
@@ -260,6 +265,7 @@ function leading(mode: AttributionMode, store: SignatureRequirementOptions['stor
   };
   return {
     looks: looked,
+    stop: () => started.stop(),
     passes(minutes: number): Promise<void> {
       now += minutes * MINUTE;
       return looked();
