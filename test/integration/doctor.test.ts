@@ -510,7 +510,6 @@ needs(
       const url = await postgres.database();
       const settings = { cluster: CLUSTER, databaseUrl: url };
       const enrols = { ...settings, agentServiceAccount: 'plegwatch/agent', keySecret: 'plegwatch/keys' };
-      await query(url, 'INSERT INTO store.cluster (name) VALUES ($1)', [CLUSTER]);
       const said = async (more: PlegwatchSettings) => named(await examine(more), 'signatures');
       expect(await said(settings)).toBeUndefined();
       expect(await said(enrols)).toMatchObject({ status: 'ok', message: expect.stringContaining('an hour') });
@@ -541,18 +540,18 @@ needs(
     it('names nodes under whose name agents of two machines report, with their boots', async () => {
       const url = await postgres.database();
       const settings = { cluster: CLUSTER, databaseUrl: url };
-      await query(url, 'INSERT INTO store.cluster (name) VALUES ($1)', [CLUSTER]);
       expect(named(await examine(settings), 'agents')).toBeUndefined();
       await query(
         url,
-        `WITH node AS (
-           INSERT INTO store.node (cluster_id, name, last_seen) SELECT cluster_id, 'node-a', now() FROM store.cluster RETURNING node_id, cluster_id
-         )
-         INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, claimed_incarnation, node_uid, boot_id, started_mono, started_at,
+        "INSERT INTO store.node (cluster_id, name, last_seen) SELECT cluster_id, 'node-a', now() FROM store.cluster",
+      );
+      await query(
+        url,
+        `INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, claimed_incarnation, node_uid, boot_id, started_mono, started_at,
                                   ack_generation, last_seq, last_seen, first_stored_at, last_new_at, last_batch_at, clock_moved_us)
          SELECT node_id, cluster_id, gen_random_uuid(), i, i, '', 'boot-' || i, 0, timestamptz '2026-11-20 11:00Z' + i * interval '1 hour',
-                1, 1, now(), now() - interval '1 hour', now(), now(), 0
-         FROM node, generate_series(1, 2) AS i`,
+                1, 1, now() + interval '1 hour', now() - interval '1 hour', now(), now(), 0
+         FROM store.node, generate_series(1, 2) AS i`,
       );
       expect(named(await examine(settings), 'agents')).toMatchObject({
         status: 'warning',
