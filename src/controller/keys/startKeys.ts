@@ -35,7 +35,7 @@ export interface RunningKeys {
   stop(): Promise<void>;
 }
 
-/** Where nobody can enrol, unsigned batches are accepted, unless they are refused in so many words. */
+/** Where nobody can enrol, `auto` waits for nothing: it is `accept`. */
 export const modeWhere = (mode: AttributionMode, canEnrol: boolean): AttributionMode =>
   mode === 'auto' && !canEnrol ? 'accept' : mode;
 
