@@ -80,11 +80,14 @@ needs('redis-server', 'postgres')('signatures', () => {
 
   test('are not required while one node that had an agent today has no key, which is named', async () => {
     await start('auto');
-    await enrolled('node-a');
-    await enrolled('node-b');
+    for (const node of ['node-a', 'node-b', 'node-deleted']) await enrolled(node);
     await bothSeen();
     await rows(
-      "DELETE FROM store.node_key WHERE node_id = (SELECT node_id FROM store.node WHERE name = 'node-b')",
+      `INSERT INTO store.report (node_id, cluster_id, node_deleted_at)
+       SELECT node_id, cluster_id, now() FROM store.node WHERE name = 'node-deleted'`,
+    );
+    await rows(
+      "DELETE FROM store.node_key WHERE node_id IN (SELECT node_id FROM store.node WHERE name <> 'node-a')",
     );
     const leader = leading('auto');
     await leader.looks();
@@ -95,7 +98,7 @@ needs('redis-server', 'postgres')('signatures', () => {
       holding_back: 1,
       names: ['node-b'],
     });
-    // The hour begins when it has enrolled, and a Node that was deleted or has had no agent today does not count.
+    // Without an agent today it no longer counts, like the Node that was deleted, and the hour begins.
     await rows("UPDATE store.node SET last_seen = last_seen - interval '25 hours' WHERE name = 'node-b'");
     await leader.looks();
     await leader.passes(59);
