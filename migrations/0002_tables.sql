@@ -23,11 +23,13 @@ CREATE TABLE store.maintenance (
 );
 INSERT INTO store.maintenance DEFAULT VALUES;
 
--- uid: that of its Namespace kube-system, which says whether a cluster is the one that has this name; null while it is not known
+--   uid                         that of its Namespace kube-system, which says whether a cluster is the one that has this name; null while it is not known
+--   signatures_required_since   since when no unsigned batch of it is stored; null while nodes without a key may send some
 CREATE TABLE store.cluster (
   cluster_id int2 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text NOT NULL UNIQUE,
-  uid text
+  uid text,
+  signatures_required_since timestamptz
 );
 
 -- A Node of the cluster, or a node of which an agent reported.
@@ -36,6 +38,7 @@ CREATE TABLE store.cluster (
 --   node_uid                              of the Node, as the cluster says; null while that is not known
 --   replaced_at                           when the present Node was created, if another one had its name before: agents that ran earlier were those of
 --                                         another machine
+--   last_unsigned_at                      when an unsigned batch of it was last stored; null if none ever was
 --   claimed_at                            when an agent of it reported before the cluster's controller knew it; null if it was known
 --   incarnation, context_no, context_id   of the latest incarnation that reported
 --   pleg_condition_at, is_pleg_unhealthy  the time of its latest node_condition, and whether that one says that PLEG is not healthy
@@ -47,6 +50,7 @@ CREATE TABLE store.node (
   node_uid text,
   first_seen timestamptz,
   last_seen timestamptz,
+  last_unsigned_at timestamptz,
   claimed_at timestamptz,
   replaced_at timestamptz,
   incarnation int4 NOT NULL DEFAULT 0,
@@ -107,6 +111,7 @@ CREATE TABLE store.context (
 --   clock_moved_us                 how far the wall clock of the node was moved since the epoch was dated
 --   last_seen                      the last moment at which its agent is known to have run, on the clock of the database: a batch that waited
 --                                  in a queue says nothing of when it was stored
+--   first_stored_at                when it was first seen
 --   last_stored_at                 when a batch of it was last stored
 --   last_new_at                    when a batch of it with records was last stored; the start of the epoch before that
 --   is_attributed                  whether every stored batch of it was signed
@@ -136,6 +141,7 @@ CREATE TABLE store.epoch (
   delay_us int8,
   clock_moved_us int8,
   last_seen timestamptz NOT NULL,
+  first_stored_at timestamptz NOT NULL DEFAULT now(),
   last_stored_at timestamptz NOT NULL DEFAULT now(),
   last_new_at timestamptz NOT NULL,
   is_attributed bool NOT NULL DEFAULT true,
@@ -161,6 +167,25 @@ RETURNS TABLE (node_id int4, started_us float8, now_us float8, fresh int4multira
          store.plausible_seq(e.last_seq, e.last_new_at), CASE WHEN n.rows_day = (now() AT TIME ZONE 'UTC')::date THEN n.day_rows ELSE 0 END
   FROM (SELECT CASE WHEN last < first THEN '{}' ELSE int4multirange(int4range(first, last, '[]')) - e.received END AS fresh) s
   LEFT JOIN store.context x ON x.node_id = e.node_id AND x.epoch = e.epoch AND x.context_no = no
+$$;
+
+-- The boots of a node whose agents run at the same time, as one of another machine with the same name. Each was known to run three minutes after both had
+-- been stored, and wrote after the other one had started: neither holds of a boot that ended, however late its batches are stored. An epoch that was
+-- dated by the clock of the database although its first batch may have waited says nothing.
+CREATE FUNCTION store.boots_at_once(of_node int4) RETURNS TABLE (boot_id text, started_at timestamptz) LANGUAGE sql STABLE AS $$
+  WITH boot AS (
+    SELECT e.boot_id, min(e.started_at) AS started_at, min(e.first_stored_at) AS stored_at, max(e.last_seen) AS last_seen, max(e.last_batch_at) AS wrote_at
+    FROM store.epoch e
+    WHERE e.node_id = of_node AND e.boot_id <> '' AND e.last_seen > now() - interval '1 day' AND e.clock_moved_us > -86400000000
+    GROUP BY e.boot_id
+    HAVING max(e.last_seen) > now() - store.silent_after()
+  )
+  SELECT b.boot_id, b.started_at
+  FROM boot b
+  WHERE EXISTS (
+    SELECT FROM boot o
+    WHERE o.boot_id <> b.boot_id AND least(b.last_seen, o.last_seen) >= greatest(b.stored_at, o.stored_at) + store.silent_after()
+      AND least(b.wrote_at, o.wrote_at) > greatest(b.started_at, o.started_at))
 $$;
 
 -- flags: the CRI's event type in the low byte, 256 replayed, 512 has_sandbox_status, 1024 is_sandbox. Of an event that says how its container ended, the

@@ -91,6 +91,7 @@ BEGIN ATOMIC
                                             'report_queue', 'report_condition', 'report', 'rejected', 'status_lag_watch', 'leader', 'ingest']),
     -- Not its name, which another cluster may be meant to have.
     (ARRAY['UPDATE'], 'uid', ARRAY['cluster']),
+    (ARRAY['UPDATE'], 'signatures_required_since', ARRAY['cluster']),
     (ARRAY['DELETE'], NULL, ARRAY['node', 'node_key', 'report', 'report_condition', 'report_queue', 'status_lag_watch']),
     (ARRAY['EXECUTE'], NULL, ARRAY['make_partition(text, date)', 'make_partitions(int4)', 'check_term(int4, int4)'])
   ) AS needed (privileges, of_column, objects), unnest(needed.privileges) AS privilege, unnest(needed.objects) AS object

@@ -19,6 +19,7 @@ import {
 import { REDIS_RETRY_INTERVAL, REDIS_SETTINGS } from '../redis/settings.ts';
 import { DATABASE_SETTINGS } from '../store/settings.ts';
 import { DEFAULT_NODE_ROWS_PER_DAY } from './ingest/rowQuota.ts';
+import { ATTRIBUTION_MODES } from './keys/attribution.ts';
 
 const logLevel = logLevelFrom('info');
 
@@ -83,10 +84,10 @@ export const CONTROLLER_SETTINGS = {
   ),
   noKube: toggle('run without an API server: no PLEGReports, no node conditions, no status lag'),
   attribution: withDefault(
-    'accept|require',
-    'accept',
-    'accept, for a rollout: nodes that have not enrolled a key may send unsigned evidence, which is marked; require: all evidence is signed',
-    oneOf('accept', 'require'),
+    'auto|accept|require',
+    'auto',
+    'require: all evidence is signed; accept, for a rollout: nodes that have not enrolled a key may send unsigned evidence, which is marked; auto: accept until all nodes have enrolled, then require',
+    oneOf(...ATTRIBUTION_MODES),
   ),
   agentServiceAccount: optional(
     'namespace/name',

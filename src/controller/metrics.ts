@@ -9,6 +9,7 @@ import { UNBELIEVED_CLAIMS } from './ingest/epoch.ts';
 import { REMOVAL_KINDS } from './ingest/inbox.ts';
 import { ATTRIBUTION_REFUSALS } from './keys/attribution.ts';
 import { ENROLMENT_RESULTS } from './keys/enroller.ts';
+import type { SignatureState } from './keys/statements.ts';
 import { PUBLISH_RESULTS } from './nodeConditions/publisher.ts';
 import { EVENT_RESULTS } from './nodes/eventWriter.ts';
 import { AGENT_REASONS, CONDITION_TYPES } from './reports/conditions.ts';
@@ -130,10 +131,20 @@ export class ControllerMetrics extends MetricSet {
     ['verdict'],
   );
 
+  readonly #signaturesRequired = this.gauge(
+    'signatures_required',
+    '1 if the cluster requires signatures, 0 while unsigned batches of nodes without a key are stored.',
+  );
+  readonly #unsignedNodes = this.gauge(
+    'unsigned_nodes',
+    'Nodes that have had an agent within 24 hours and have no valid key, or of which an unsigned batch was stored within an hour.',
+  );
+
   constructor() {
     super();
     this.lastCommit.setToCurrentTime();
     this.setFigures(null, false);
+    this.setSignatures(null);
     for (const kind of WATCH_KINDS) this.statusLagWatches.set({ kind }, 0);
   }
 
@@ -152,6 +163,14 @@ export class ControllerMetrics extends MetricSet {
     for (const reason of INCOMPLETE_REASONS) this.#incomplete.set({ reason }, figures.incomplete[reason]);
     for (const verdict of PLEG_VERDICTS) this.#unhealthy.set({ verdict }, figures.unhealthy[verdict]);
     this.#setNodes(figures.nodes);
+  }
+
+  /** Of a leader. Null while nothing is known: then there are no series. */
+  setSignatures(state: SignatureState | null): void {
+    for (const gauge of [this.#signaturesRequired, this.#unsignedNodes]) gauge.remove();
+    if (state === null) return;
+    this.#signaturesRequired.set(state.required_since === null ? 0 : 1);
+    this.#unsignedNodes.set(state.holding_back);
   }
 
   #setNodes(counts: readonly NodeCount[]): void {

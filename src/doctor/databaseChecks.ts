@@ -10,6 +10,7 @@ import { SCHEMA_VERSION } from '../store/migrations.ts';
 import { cluster, leader } from '../store/schema/tables.ts';
 import { mayWriteCluster, missingRights, serverVersion } from '../store/statements.ts';
 import { openStore, type Store } from '../store/store.ts';
+import { checkAgents } from './agentChecks.ts';
 import { attempt, type CheckResult, failed, ONE_CONTROLLER_CURE, ok, warning } from './check.ts';
 import { type DoctorConfig, hasDatabase } from './settings.ts';
 
@@ -33,8 +34,9 @@ async function* checksOf(config: DoctorConfig): AsyncGenerator<CheckResult> {
     );
     const rights = await checkRights(store, config.cluster);
     yield rights;
-    if (config.cluster !== undefined && rights.status !== 'failed')
-      yield* await checkLeader(store, config.cluster);
+    if (config.cluster === undefined || rights.status === 'failed') return;
+    yield* await checkLeader(store, config.cluster);
+    yield* await checkAgents(store, { ...config, cluster: config.cluster });
   } finally {
     await store.close();
   }

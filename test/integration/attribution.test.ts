@@ -136,9 +136,11 @@ needs(
   test.each([
     ['accept', [{ node: 'node-a', attributed: false, records: 5 }], []],
     ['require', [], ['no_valid_key']],
+    ['auto', [], ['no_valid_key']],
   ] as const)(
     'of an agent that never gets the keys of the controller is stored unattributed, or refused where signatures are required, and kept: %s',
     async (mode, stored, reasons) => {
+      await rows('UPDATE store.cluster SET signatures_required_since = now()');
       await start(mode);
       const dir = mkdtempSync(join(tmpdir(), 'plegwatch-identity-'));
       const [tokenFile, keysFile] = [join(dir, 'token'), join(dir, 'keys.json')];
@@ -176,7 +178,7 @@ needs(
         writeFileSync(keysFile, await publishedKeys());
         await waitFor('everything is acknowledged', () => shipper.unacknowledged === 0);
         await waitFor('the key is enrolled', () => shipper.enrolmentError === null);
-        expect(await attributed()).toEqual([{ node: 'node-a', attributed: mode === 'require', records: 5 }]);
+        expect(await attributed()).toEqual([{ node: 'node-a', attributed: mode !== 'accept', records: 5 }]);
       } finally {
         await shipper.stop(0);
         rmSync(dir, { recursive: true });

@@ -274,19 +274,14 @@ needs('helm')('a rendered release', () => {
         /agent\.createNamespace is true: set agent\.namespace/,
       ],
       [
-        'with signatures that are required and not enabled',
-        { ...MINIMAL, attribution: { enabled: false, required: true } },
-        /attribution\.required is true, but nothing would be refused: it needs attribution\.enabled, and/,
-      ],
-      [
         'with signatures that are required and agents of another release',
-        { ...MINIMAL, attribution: { required: true }, agent: { enabled: false } },
-        /attribution\.required is true, but nothing would be refused/,
+        { ...MINIMAL, attribution: { mode: 'require' }, agent: { enabled: false } },
+        /attribution\.mode is require, but nothing would be refused/,
       ],
       [
         'with signatures that are required and a controller of another release',
-        { ...MINIMAL, attribution: { required: true }, controller: { enabled: false } },
-        /attribution\.required is true, but nothing would be refused/,
+        { ...MINIMAL, attribution: { mode: 'require' }, controller: { enabled: false } },
+        /attribution\.mode is require, but nothing would be refused/,
       ],
       [
         'with a migration in the pod of a controller that is not there',
@@ -468,6 +463,18 @@ needs('helm')('a rendered release', () => {
       expect(await quotaOf(MINIMAL)).toMatchObject({ value: '10000000' });
       const large = { ...MINIMAL, controller: { nodeRowsPerDay: 1_000_000_000 } };
       expect(await quotaOf(large)).toMatchObject({ value: '1000000000' });
+    });
+
+    test.each([
+      [{}, 'auto'],
+      [{ mode: 'accept' }, 'accept'],
+      [{ mode: 'off' }, undefined],
+      [{ mode: false }, undefined],
+    ])('the controller with the mode of attribution %o: %s', async (attribution, mode) => {
+      const objects = await render({ ...MINIMAL, attribution });
+      const { env } = podOf(objects, 'plegwatch-controller').containers[0];
+      expect(env.find(({ name }) => name === 'PLEGWATCH_ATTRIBUTION')?.value).toBe(mode);
+      expect(env.some(({ name }) => name === 'PLEGWATCH_KEY_SECRET')).toBe(mode !== undefined);
     });
 
     test('the agent in an order in which every variable follows those it refers to', async () => {

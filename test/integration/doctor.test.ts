@@ -506,6 +506,61 @@ needs(
       });
     });
 
+    it('says whether signatures are required, and names nodes that hold that back', async () => {
+      const url = await postgres.database();
+      const settings = { cluster: CLUSTER, databaseUrl: url };
+      const enrols = { ...settings, agentServiceAccount: 'plegwatch/agent', keySecret: 'plegwatch/keys' };
+      const said = async (more: PlegwatchSettings) => named(await examine(more), 'signatures');
+      expect(await said(settings)).toBeUndefined();
+      expect(await said(enrols)).toMatchObject({ status: 'ok', message: expect.stringContaining('an hour') });
+      await query(
+        url,
+        `INSERT INTO store.node (cluster_id, name, last_seen)
+         SELECT cluster_id, 'node-' || i, now() FROM store.cluster, generate_series(1, 7) AS i`,
+      );
+      const held = '7 of 7 nodes have no valid key or sent unsigned evidence within an hour: ';
+      const names = 'node-1, node-2, node-3, node-4, node-5, …';
+      expect(await said(enrols)).toMatchObject({
+        status: 'warning',
+        message: `they are not required yet: ${held}${names}`,
+        cure: expect.stringContaining('PlegwatchNodeKeyExpiring'),
+      });
+      expect(await said({ ...enrols, attribution: 'accept' })).toMatchObject({
+        status: 'warning',
+        message: `unsigned evidence of nodes without a key is stored; ${held}${names}`,
+      });
+      await query(url, 'UPDATE store.cluster SET signatures_required_since = now()');
+      for (const each of [settings, enrols])
+        expect(await said(each)).toMatchObject({
+          status: 'ok',
+          message: expect.stringMatching(/^evidence without a signature has been refused since 20.*Z$/),
+        });
+    });
+
+    it('names nodes under whose name agents of two machines report, with their boots', async () => {
+      const url = await postgres.database();
+      const settings = { cluster: CLUSTER, databaseUrl: url };
+      expect(named(await examine(settings), 'agents')).toBeUndefined();
+      await query(
+        url,
+        "INSERT INTO store.node (cluster_id, name, last_seen) SELECT cluster_id, 'node-a', now() FROM store.cluster",
+      );
+      await query(
+        url,
+        `INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, claimed_incarnation, node_uid, boot_id, started_mono, started_at,
+                                  ack_generation, last_seq, last_seen, first_stored_at, last_new_at, last_batch_at, clock_moved_us)
+         SELECT node_id, cluster_id, gen_random_uuid(), i, i, '', 'boot-' || i, 0, timestamptz '2026-11-20 11:00Z' + i * interval '1 hour',
+                1, 1, now() + interval '1 hour', now() - interval '1 hour', now(), now(), 0
+         FROM store.node, generate_series(1, 2) AS i`,
+      );
+      expect(named(await examine(settings), 'agents')).toMatchObject({
+        status: 'warning',
+        message:
+          'agents of two machines report under one name: node-a (boot boot-1 since 2026-11-20T12:00:00Z, boot boot-2 since 2026-11-20T13:00:00Z)',
+        cure: expect.stringContaining('name of its own'),
+      });
+    });
+
     it('asks for every right that store.grant_controller grants', async () => {
       const roleUrl = await postgres.role(databaseUrl, 'granted');
       const role = new URL(roleUrl).username;

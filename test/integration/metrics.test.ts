@@ -59,6 +59,9 @@ needs(
     await waitFor('the figures are read', () =>
       metric(controller, 'plegwatch_maintenance_last_success_timestamp_seconds'),
     );
+    await waitFor('it says that signatures are not required', async () =>
+      (await metric(controller, 'plegwatch_signatures_required')) === 0 ? true : undefined,
+    );
     for (const [program, part] of [
       [agent, 'Agent'],
       [controller, 'Controller'],

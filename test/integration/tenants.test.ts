@@ -29,6 +29,7 @@ const CALLS: Readonly<Record<string, string>> = {
   'plegwatch.last_events': "plegwatch.last_events('one', 'node-a')",
   'store.known_of_batch':
     'store.epoch e JOIN store.node n ON n.node_id = e.node_id CROSS JOIN LATERAL store.known_of_batch(e, n, 1, 1, 1)',
+  'store.boots_at_once': 'store.node n CROSS JOIN LATERAL store.boots_at_once(n.node_id)',
   'store.own_clusters': "store.cluster WHERE cluster_id = ANY (store.own_clusters(false)) AND name = 'one'",
 };
 
@@ -38,6 +39,11 @@ const OF_OTHER_PARTS = [
    SELECT cluster_id, 'x', now(), now(), 0, 'not_a_batch', '', '', 1, 'x' FROM store.cluster`,
   'INSERT INTO store.ingest SELECT cluster_id, now(), now() FROM store.cluster',
   'INSERT INTO store.leader SELECT cluster_id, 1 FROM store.cluster',
+  // An agent of another boot, which runs as long as the first one.
+  `INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, claimed_incarnation, node_uid, boot_id, started_mono, started_at,
+                            ack_generation, last_seq, last_seen, last_new_at)
+   SELECT node_id, cluster_id, gen_random_uuid(), 0, 0, '', 'another', 0, started_at, 0, 0, now(), now() FROM store.epoch LIMIT 1`,
+  `UPDATE store.epoch SET first_stored_at = now() - interval '1 hour', last_seen = now() + interval '1 hour', last_batch_at = now(), clock_moved_us = 0`,
   'INSERT INTO store.report (node_id, cluster_id) SELECT node_id, cluster_id FROM store.node',
   `INSERT INTO store.report_condition (node_id, cluster_id, type, status, reason, message, since)
    SELECT node_id, cluster_id, 'EvidenceComplete', 'True', '', '', now() FROM store.node`,

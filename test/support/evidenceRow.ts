@@ -50,6 +50,7 @@ export const row: EvidenceRow = {
   kubelet_version: 'v1.36.3',
   state,
   list_hang: null,
+  boots: [],
   expected: 100,
   matched: 98,
   unobservable: 1,

@@ -113,7 +113,7 @@ seccompProfile:
 
 {{/* Whether agents enrol keys: true or nothing. The controller of another release could not read what they send. */}}
 {{- define "plegwatch.enrols" -}}
-{{- if and .Values.attribution.enabled .Values.agent.enabled .Values.controller.enabled }}true{{ end -}}
+{{- if and (not (has (toString .Values.attribution.mode) (list "off" "false"))) .Values.agent.enabled .Values.controller.enabled }}true{{ end -}}
 {{- end }}
 
 {{/* The Secret with the controller's keys, and the ConfigMap with their public halves. */}}

@@ -46,6 +46,7 @@ export async function advanceEpochs(
     advances.map(({ scope }) => scope.contextId),
     advances.map(({ scope }) => scope.epoch),
     advances.map(({ addedRows }) => addedRows),
+    advances.map(({ scope }) => scope.isSigned),
   ]);
   const ofNode = new Map(replies.map((row) => [row.node_id, row]));
   return advances.map(({ scope }, i) => {

@@ -4,6 +4,7 @@
  *   accept     a node without a valid key may send unsigned batches, which are marked; one with a key only signed ones. Of an epoch of which
  *              every batch was signed, none is accepted unsigned, with or without a key (ingest/epoch.ts)
  *   require    every batch is signed with a valid key of its node
+ *   auto       as `accept`, until the store says that the cluster requires signatures (signatureRequirement.ts)
  *
  * A signature is checked before anything of the batch is decompressed.
  */
@@ -12,7 +13,8 @@ import { signedBatchIn } from '../../protocol/batch.ts';
 import { batchStatement, isSignedBy } from '../../protocol/signature.ts';
 import type { NodeKeys } from './nodeKeys.ts';
 
-export type AttributionMode = 'accept' | 'require';
+export const ATTRIBUTION_MODES = ['auto', 'accept', 'require'] as const;
+export type AttributionMode = (typeof ATTRIBUTION_MODES)[number];
 
 /** `attributed_epoch`: unsigned, of an epoch of which every batch was signed. `other_node`: one node signed, another is named. */
 export const ATTRIBUTION_REFUSALS = [
@@ -61,13 +63,19 @@ export class Attribution {
       const error = `the signature is of no valid key of node ${node} in cluster ${this.#cluster}`;
       return { is: 'refused', reason: 'bad_signature', error, claimedNode: node };
     }
-    if (this.#mode === 'accept') return { is: 'unsigned' };
+    if (!this.#isRequired()) return { is: 'unsigned' };
     const error = `node ${node} has no valid key: it has not enrolled, or its key has expired`;
     return { is: 'refused', reason: 'no_valid_key', error, claimedNode: node };
   }
 
   /** Whether a batch that says it is of this node may be without a signature. */
   async mayBeUnsigned(node: string): Promise<boolean> {
-    return this.#mode === 'accept' && (await this.#keys.of(node)).length === 0;
+    const keys = await this.#keys.of(node);
+    return keys.length === 0 && !this.#isRequired();
+  }
+
+  /** As of the last look at the keys. */
+  #isRequired(): boolean {
+    return this.#mode === 'require' || (this.#mode === 'auto' && this.#keys.areRequired);
   }
 }

@@ -6,8 +6,8 @@ import { newSigningKey, publicKeyText } from '../../protocol/signature.ts';
 import { type Execute, runnerOf } from '../../store/runner.ts';
 import { MAX_WAITING, NodeKeys } from './nodeKeys.ts';
 
-/** As Postgres sends it: the node, its key, and for how many milliseconds that is valid. */
-const ENROLLED = ['node-1', Buffer.from(publicKeyText(newSigningKey()), 'base64url'), 60_000];
+/** As Postgres sends it: that no signatures are required, the node, its key, and for how many milliseconds that is valid. */
+const ENROLLED = [null, 'node-1', Buffer.from(publicKeyText(newSigningKey()), 'base64url'), 60_000];
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['hrtime', 'setTimeout'] }));
 afterEach(() => void vi.useRealTimers());

@@ -1,5 +1,5 @@
 /*
- * The keys of nodes that are valid, read from Postgres now and then: no batch costs a query.
+ * The keys of nodes that are valid, and whether the cluster requires signatures, read from Postgres now and then: no batch costs a query.
  *
  * A key that another controller has enrolled is found when it is first used: what is not known is looked up, but for all nodes together,
  * and at most a few times a second, however many batches are forged. A batch that comes just after a look-up waits for the next one,
@@ -13,7 +13,8 @@ import { between, type Mono, millis, mono, shift } from '../../protocol/units.ts
 import { databaseNow, typed } from '../../store/expressions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { float8 } from '../../store/schema/columns.ts';
-import { node, nodeKey } from '../../store/schema/tables.ts';
+import { cluster, node, nodeKey } from '../../store/schema/tables.ts';
+import { nullable } from '../../store/statement.ts';
 
 const REFRESH_AFTER = millis(30_000);
 const MIN_SPACING = millis(250);
@@ -30,6 +31,7 @@ export class NodeKeys {
   readonly #clusterId: number;
   readonly #now: typeof monoNow;
   #keys = new Map<string, NodeKey[]>();
+  #areRequired = false;
   /** By their text, so that a look at all nodes parses only what is new. */
   #parsed = new Map<string, KeyObject | null>();
   #readAt = mono(Number.NEGATIVE_INFINITY);
@@ -69,6 +71,11 @@ export class NodeKeys {
     return true;
   }
 
+  /** Whether the store said at the last look that every node has to sign. */
+  get areRequired(): boolean {
+    return this.#areRequired;
+  }
+
   /** Reads all keys, because one was enrolled. */
   async enrolled(): Promise<void> {
     await this.#endOfRead();
@@ -90,9 +97,11 @@ export class NodeKeys {
   async #read(): Promise<void> {
     const at = this.#now();
     const valid = await readValidKeys(this.#store, this.#clusterId);
+    const requiredSince = valid[0]?.requiredSince ?? null;
     const keys = new Map<string, NodeKey[]>();
     const parsed = new Map<string, KeyObject | null>();
     for (const { node, publicKey, validForMs } of valid) {
+      if (node === null || publicKey === null || validForMs === null) continue;
       const text = publicKey.toString('base64url');
       const known = this.#parsed.get(text);
       const key = known === undefined ? publicKeyOf(text) : known;
@@ -102,6 +111,7 @@ export class NodeKeys {
     }
     this.#keys = keys;
     this.#parsed = parsed;
+    this.#areRequired = requiredSince !== null;
     this.#readAt = at;
   }
 
@@ -111,14 +121,23 @@ export class NodeKeys {
   }
 }
 
-/** The clocks of controllers do not count: Postgres says for how long they are still valid. */
+/**
+ * A row without a key if no key is valid. The clocks of controllers do not count: Postgres says for how long keys are still valid.
+ */
 function readValidKeys(store: SqlRunner, clusterId: number) {
-  const validForMs = typed(float8, sql`(extract(epoch FROM ${nodeKey.expires_at} - now()) * 1000)::float8`);
+  const validForMs = typed(
+    nullable(float8),
+    sql`(extract(epoch FROM ${nodeKey.expires_at} - now()) * 1000)::float8`,
+  );
   return store.query((db) =>
     db
-      .select({ node: node.name, publicKey: nodeKey.public_key, validForMs })
-      .from(nodeKey)
-      .innerJoin(node, eq(node.node_id, nodeKey.node_id))
-      .where(and(eq(nodeKey.cluster_id, clusterId), gt(nodeKey.expires_at, databaseNow))),
+      .select({
+        requiredSince: cluster.signatures_required_since,
+        ...{ node: node.name, publicKey: nodeKey.public_key, validForMs },
+      })
+      .from(cluster)
+      .leftJoin(nodeKey, and(eq(nodeKey.cluster_id, cluster.cluster_id), gt(nodeKey.expires_at, databaseNow)))
+      .leftJoin(node, eq(node.node_id, nodeKey.node_id))
+      .where(eq(cluster.cluster_id, clusterId)),
   );
 }

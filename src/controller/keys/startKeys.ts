@@ -35,20 +35,20 @@ export interface RunningKeys {
   stop(): Promise<void>;
 }
 
+/** Where nobody can enrol, `auto` waits for nothing: it is `accept`. */
+export const modeWhere = (mode: AttributionMode, canEnrol: boolean): AttributionMode =>
+  mode === 'auto' && !canEnrol ? 'accept' : mode;
+
 /** The keys never change, unless somebody empties their Secret. */
 const INTERVAL_MS = 600_000;
 const BACKOFF = { firstMs: 500, maxMs: 10_000 };
 const READ_WITHIN_MS = 5_000;
 
 /** Waits a few seconds for the controller's own keys, if it has any; they are read later if that fails. */
-export async function startKeys({
-  mode = 'accept',
-  enrolment,
-  ...options
-}: KeysOptions): Promise<RunningKeys> {
+export async function startKeys({ mode = 'auto', enrolment, ...options }: KeysOptions): Promise<RunningKeys> {
   const { store, cluster, clusterId, log } = options;
   const nodeKeys = new NodeKeys(store, clusterId);
-  const attribution = new Attribution(cluster, mode, nodeKeys);
+  const attribution = new Attribution(cluster, modeWhere(mode, enrolment !== undefined), nodeKeys);
   if (enrolment === undefined)
     return { attribution, enroller: null, signKey: null, stop: () => Promise.resolve() };
   let keys: ControllerKeys | null = null;

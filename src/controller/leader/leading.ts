@@ -9,6 +9,8 @@ import type { Store } from '../../store/store.ts';
 import type { ControllerConfig } from '../config.ts';
 import { startFigures } from '../figures.ts';
 import type { Ingest } from '../ingest/ingest.ts';
+import { startSignatureRequirement } from '../keys/signatureRequirement.ts';
+import { modeWhere } from '../keys/startKeys.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { startConditionPublisher } from '../nodeConditions/publisher.ts';
 import { withdrawProblems } from '../nodeConditions/unknown.ts';
@@ -235,14 +237,31 @@ function startLeaderWork({ config, store, kube, ingest, metrics, log }: LeadingO
     log,
     onRead: (read) => metrics.setFigures(read, true),
   });
+  const signatures = startSignatureRequirement({
+    store,
+    cluster,
+    mode: modeWhere(config.attribution, config.keySecret !== undefined),
+    log,
+    onRead: (state) => metrics.setSignatures(state),
+  });
   metrics.leader.set(1);
   return {
     reportWriter,
     async stop() {
-      const parts = [recorder, readyRecorder, infoRecorder, reportWriter, eventWriter, figures, nodes];
+      const parts = [
+        recorder,
+        readyRecorder,
+        infoRecorder,
+        reportWriter,
+        eventWriter,
+        figures,
+        signatures,
+        nodes,
+      ];
       await Promise.all([...parts.map((part) => part.stop()), podPoller?.stop(), publisher?.stop()]);
       metrics.leader.set(0);
       metrics.setFigures(null, false);
+      metrics.setSignatures(null);
       for (const kind of WATCH_KINDS) metrics.statusLagWatches.set({ kind }, 0);
     },
   };

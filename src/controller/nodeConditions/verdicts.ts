@@ -11,7 +11,7 @@
  * Reasons and messages are those of the report, which bounds them and escapes what a terminal would obey.
  */
 import { PUBLISHED_TYPES, type PublishedCondition, type PublishedType } from '../../kube/projection.ts';
-import { type AGENT_REASONS, type ConditionType, FELL_BACK_REASONS } from '../reports/conditions.ts';
+import { type AgentReason, type ConditionType, FELL_BACK_REASONS } from '../reports/conditions.ts';
 import type { ReportCondition } from '../reports/status.ts';
 
 /** A condition of a report, as it was built or as it is stored. */
@@ -36,7 +36,7 @@ const SOURCES: Readonly<Record<PublishedType, Source>> = {
   PLEGEvidenceIncomplete: { of: 'EvidenceComplete', isProblem: isFalse },
 };
 
-const WITHHELD: (typeof AGENT_REASONS)[number] = 'IngestBehind';
+const WITHHELD: AgentReason = 'IngestBehind';
 
 /** The conditions of a report that {@link verdictsOf} needs. */
 export const SOURCE_TYPES: readonly string[] = PUBLISHED_TYPES.map((type) => SOURCES[type].of);

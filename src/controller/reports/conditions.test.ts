@@ -51,6 +51,23 @@ describe('conditions', () => {
     expect(digestOf(unsigned)).not.toBe(digestOf(signed));
   });
 
+  test('of two agents at the same time AgentReporting names the boots, in a message that fits, and whether signatures are missing', () => {
+    const boots = ['1', '2', '3'].map((no) => ({ boot_id: no.repeat(64), started_at: ago(600) }));
+    const since = 'since 2026-11-20T11:50:00Z';
+    const [first, second] = ['1', '2'].map((no) => `boot ${no.repeat(35)}… ${since}`);
+    for (const [attributed, said] of [
+      [true, ''],
+      [false, ', without signatures'],
+    ] as const) {
+      const two = build({ boots, attributed });
+      expect(stateOf(two, 'AgentReporting')).toBe('True TwoAgents');
+      expect(condition(two, 'AgentReporting')?.message).toBe(
+        `Agents of two machines report under this name${said}: ${first}, ${second}.`,
+      );
+    }
+    expect(stateOf(build({ boots, last_seen: ago(600) }), 'AgentReporting')).toBe('False AgentSilent');
+  });
+
   test.each([
     ['silent', 60_000, 'AgentSilent'],
     ['without stored records while ingest is behind', 0, 'IngestBehind'],

@@ -12,7 +12,7 @@
  * Messages contain no counts: a condition is written again whenever its message changes.
  */
 import { CONSEQUENCES, type FallbackConsequence, fallbackConsequence } from '../../protocol/fallback.ts';
-import type { EvidenceRow, ListHangRow, NodeStateRow } from './evidence.ts';
+import type { BootRow, EvidenceRow, ListHangRow, NodeStateRow } from './evidence.ts';
 import type { ReportCondition } from './status.ts';
 import { cut, pascalWord, timestamp } from './text.ts';
 
@@ -35,8 +35,10 @@ export const CONDITION_TYPES = [
   'EventedPLEGInUse',
 ] as const;
 export type ConditionType = (typeof CONDITION_TYPES)[number];
-/** The reasons of the condition `AgentReporting`. */
-export const AGENT_REASONS = ['Reporting', 'AgentSilent', 'NeverSeen', 'IngestBehind'] as const;
+const AGENT_STATES = ['Reporting', 'AgentSilent', 'NeverSeen', 'IngestBehind'] as const;
+export type AgentReason = (typeof AGENT_STATES)[number];
+/** The reasons of the condition `AgentReporting`. `TwoAgents`: the agent reports, and so does one on another machine under the same name. */
+export const AGENT_REASONS = [...AGENT_STATES, 'TwoAgents'] as const;
 
 /** A thousandth of 24 hours. A new node has the same allowance, because its agent takes time to start. */
 const MAX_UNCOVERED_S = 86.4;
@@ -75,6 +77,21 @@ const REPORTING_UNSIGNED = yes(
   'Reporting',
   'The agent reports, without signatures: whoever has the Redis user of agents may have sent this in its name.',
 );
+
+/** At least two boots, the first of which are named. */
+function twoAgents(boots: readonly BootRow[], isUnsigned: boolean): ConditionState {
+  const named = boots
+    .slice(0, 2)
+    .map(({ boot_id, started_at }) => `boot ${cut(boot_id, 36)} since ${timestamp(started_at)}`);
+  const unsigned = isUnsigned ? ', without signatures' : '';
+  return yes('TwoAgents', `Agents of two machines report under this name${unsigned}: ${named.join(', ')}.`);
+}
+
+/** What the condition says of an agent that reports. */
+function reporting({ attributed, boots }: Pick<EvidenceRow, 'attributed' | 'boots'>): ConditionState {
+  if (boots.length > 0) return twoAgents(boots, attributed === false);
+  return attributed === false ? REPORTING_UNSIGNED : REPORTING;
+}
 const BEHIND = unknown('IngestBehind', 'Evidence may be waiting to be stored; the agent may be reporting.');
 const NEVER_SEEN = no(
   'NeverSeen',
@@ -89,7 +106,7 @@ export function conditionsOf(row: EvidenceRow, options: SilenceOptions): ReportC
   const { agent, stream, lists, mode } = presentStates(row, options);
   const states: [ConditionType, ConditionState][] = [
     ['Ready', ready(agent, lists)],
-    ['AgentReporting', agent === REPORTING && row.attributed === false ? REPORTING_UNSIGNED : agent],
+    ['AgentReporting', agent === REPORTING ? reporting(row) : agent],
     ['StreamConnected', stream],
     ['RelistHealthy', lists],
     ['EvidenceComplete', evidenceComplete(row, agent)],
@@ -130,10 +147,7 @@ export function isReporting(
 /** What says whether an agent reports. */
 export type AgentRow = Pick<PresentRow, 'now' | 'last_seen' | 'ingest_caught_up_ms' | 'conditions'>;
 
-export function agentReporting(
-  row: AgentRow,
-  options: SilenceOptions,
-): ConditionState<(typeof AGENT_REASONS)[number]> {
+export function agentReporting(row: AgentRow, options: SilenceOptions): ConditionState<AgentReason> {
   if (isReporting(row, options)) return REPORTING;
   const isBehind =
     row.ingest_caught_up_ms < (row.last_seen === null ? 1 : maxAnswerMs(options.silentAfterMs));

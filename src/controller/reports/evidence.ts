@@ -5,6 +5,7 @@ import * as v from 'valibot';
 import { bool, float8, text, timestamptz } from '../../store/schema/columns.ts';
 import { epoch, node, nodeState, report } from '../../store/schema/tables.ts';
 import { json, nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
+import listTwoAgentsSql from './sql/listTwoAgents.sql';
 import readEvidenceSql from './sql/readEvidence.sql';
 
 const texts = <const K extends readonly string[]>(...names: K) => v.entriesFromList(names, v.string());
@@ -37,6 +38,9 @@ const ListHang = v.object({
 });
 export type ListHangRow = v.InferOutput<typeof ListHang>;
 
+const Boot = v.object(texts('boot_id', 'started_at'));
+export type BootRow = v.InferOutput<typeof Boot>;
+
 const FindingCount = v.object({ kind: v.string(), count: v.number() });
 /** As of the last build, with its transition time. */
 const StoredCondition = v.object(texts('type', 'status', 'since'));
@@ -68,6 +72,8 @@ export const readEvidence = statement(
     state: nullable(json(NodeState)),
     /** The list that the present agent waits for, as of its last minute; null if none hung then. */
     list_hang: nullable(json(ListHang)),
+    /** Those whose agents run at the same time, at least two; none if one agent reports. */
+    boots: json(v.array(Boot)),
     ...{ expected: float8, matched: float8, unobservable: float8, covered_us: float8 },
     /** The part of the last 24 hours that the counts cover; `observed_to` is null if there are none. */
     observed_from: timestamptz,
@@ -89,3 +95,8 @@ export const readEvidence = statement(
   'read_evidence',
 );
 export type EvidenceRow = RowOf<typeof readEvidence>;
+
+export const listTwoAgents = statement(
+  listTwoAgentsSql,
+  rowOf({ node: node.name, boots: json(v.array(Boot)) }),
+);

@@ -2,7 +2,7 @@
  * What is not observed of a node now, and why: by the conditions of its report, in their words. A node of which everything is observed has none.
  */
 import {
-  type AGENT_REASONS,
+  type AgentReason,
   type AgentRow,
   agentReporting,
   type PresentRow,
@@ -28,9 +28,7 @@ export type ObservationRow = PresentRow & {
 };
 
 /** The reason of `AgentReporting`, and of an agent that has started only that it has not said yet what it observes. */
-export function agentStateOf(
-  row: AgentRow & { readonly hasState: boolean },
-): (typeof AGENT_REASONS)[number] | 'NotReportedYet' {
+export function agentStateOf(row: AgentRow & { readonly hasState: boolean }): AgentReason | 'NotReportedYet' {
   const { reason } = agentReporting(row, {});
   return reason === 'Reporting' && !row.hasState ? 'NotReportedYet' : reason;
 }

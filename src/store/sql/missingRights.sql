@@ -1,5 +1,5 @@
 -- What store.grant_controller grants and the current role does not have.
-SELECT current_user AS role, r.privilege || ' on ' || r.object AS missing
+SELECT DISTINCT current_user AS role, r.privilege || ' on ' || r.object AS missing
 FROM store.needed_rights(true) r
 WHERE NOT CASE
   WHEN r.privilege = 'EXECUTE' THEN has_function_privilege(r.object, r.privilege)

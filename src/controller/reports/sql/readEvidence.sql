@@ -7,7 +7,7 @@ SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
        coalesce(x.agent_version, '') AS agent_version, coalesce(x.runtime_name, '') AS runtime_name,
        coalesce(x.runtime_version, '') AS runtime_version, coalesce(x.kubelet_version, '') AS kubelet_version,
        CASE WHEN s.node_id IS NOT NULL THEN to_jsonb(s) END AS state,
-       hang.list_hang,
+       hang.list_hang, coalesce(b.boots, '[]') AS boots,
        coalesce(m.expected, 0) AS expected, coalesce(m.matched, 0) AS matched, coalesce(m.unobservable, 0) AS unobservable,
        coalesce(m.covered_us, 0) AS covered_us,
        greatest(w.day_ago, least(n.first_seen, m.since)) AS observed_from, m.until AS observed_to,
@@ -57,6 +57,9 @@ LEFT JOIN LATERAL (
                              AND m.hang_verdict IN ('container', 'pod')
   WHERE m.hang_from IS NOT NULL AND m.hang_to IS NULL
 ) hang ON true
+LEFT JOIN LATERAL (
+  SELECT jsonb_agg(to_jsonb(boot) ORDER BY boot.started_at, boot.boot_id) AS boots FROM store.boots_at_once(n.node_id) AS boot
+) b ON true
 LEFT JOIN LATERAL (
   SELECT max(e.kubelet_seen_to) AS kubelet_seen_to FROM store.epoch e
   WHERE e.node_id = n.node_id AND coalesce(e.last_seen >= n.replaced_at, true)
