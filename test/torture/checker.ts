@@ -233,6 +233,8 @@ function isExplained({ node, cause }: SeqGap, { faults, forgetful }: TortureEvid
   switch (cause) {
     case 'spool_full':
     case 'spool_unwritable':
+    // The last record of an agent that was killed while its disk was full may be half written.
+    case 'spool_corrupt':
       return hadFullDisk(node, faults);
     case 'spool_unreadable':
       return faults.some(({ fault }) => fault.kind === 'bad sector' && `node-${fault.node}` === node);
