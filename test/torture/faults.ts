@@ -3,7 +3,7 @@
  * runs again.
  */
 
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
@@ -59,6 +59,7 @@ function turnOf(fault: Fault): string {
     case 'full disk':
     case 'second agent':
     case 'bad sector':
+    case 'flipped bit':
     case 'failed fsync':
       return `agent ${fault.node}`;
     case 'wipe':
@@ -110,6 +111,8 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
       return secondAgent(world, fault.node, forMs);
     case 'bad sector':
       return breakSector(world, fault.node);
+    case 'flipped bit':
+      return flipBit(world, fault.node, fault.bit, forMs);
     case 'failed fsync':
       return failSyncs(world, fault.node, forMs);
     case 'forged ack':
@@ -298,6 +301,25 @@ async function breakSector(world: World, i: number): Promise<void> {
   if (broken === undefined) return;
   const failures = diskFailures(as);
   failDisk(as, { ...failures, unreadable: [...failures.unreadable, broken] });
+}
+
+async function flipBit(world: World, i: number, bit: number, forMs: number): Promise<void> {
+  const { agent, spool } = world.node(i);
+  await agent.kill('SIGKILL');
+  world.agentDied(i);
+  const newest = readdirSync(join(spool, 'epochs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.seg'))
+    .sort()
+    .at(-1);
+  if (newest !== undefined) {
+    const path = join(spool, 'epochs', newest);
+    const bytes = readFileSync(path);
+    const at = bytes.length - 1 - Math.floor(bit / 8);
+    if (at >= 0) bytes[at] = (bytes[at] ?? 0) ^ (1 << (bit % 8));
+    writeFileSync(path, bytes);
+  }
+  await delay(forMs);
+  await world.startAgain(`agent ${i}`);
 }
 
 /** Reads a spool, again if its agent deletes a file meanwhile. */

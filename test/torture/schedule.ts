@@ -40,6 +40,8 @@ export type Fault =
   | { readonly kind: 'clock'; readonly node: number; readonly byMs: number }
   /** A sector of a spool's segment cannot be read any more. */
   | { readonly kind: 'bad sector'; readonly node: number }
+  /** An agent is killed, and this bit of its newest segment, counted from the end, is another one when the next agent reads it. */
+  | { readonly kind: 'flipped bit'; readonly node: number; readonly bit: number }
   /** Every fsync of a segment fails. */
   | { readonly kind: 'failed fsync'; readonly node: number }
   /** Somebody writes acknowledgements of records that do not exist into the replies of a node. */
@@ -96,12 +98,16 @@ const WEIGHTS: Readonly<Record<DrawnKind, number>> = {
   'second agent': 1,
   clock: 2,
   'bad sector': 1,
+  'flipped bit': 1,
   'failed fsync': 1,
   'forged ack': 2,
 };
 
 /** The largest step of a clock: a larger one would delete records that are kept for a day. */
 const MAX_STEP_MS = 12 * 3_600_000;
+
+/** About three records, which the store may not have yet. */
+const LAST_BITS = 8 * 768;
 
 export function scheduleOf(options: ScheduleOptions): Event[] {
   const random = randomFor(options.seed, 'schedule');
@@ -194,6 +200,8 @@ function faultOf(kind: DrawnKind, { nodes, controllers }: ScheduleOptions, rando
     case 'failed fsync':
     case 'forged ack':
       return { kind, node: below(nodes) };
+    case 'flipped bit':
+      return { kind, node: below(nodes), bit: below(LAST_BITS) };
     case 'clock':
       // Small steps as often as large ones: of seconds, minutes, hours.
       return {
