@@ -1,7 +1,7 @@
 /*
  * The spool on a disk that cannot read its sectors, fails to sync, or fails in any call.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { FaultyDisk, SECTOR_BYTES } from '../../../test/support/faultyDisk.ts';
@@ -83,6 +83,21 @@ describe('an unreadable sector', () => {
     expect(epoch.lost.flatMap(({ from, to }) => upTo(to, from))).toEqual(gone);
     expect(next.dropped).toBe(gone.length);
     expect(next.error).toBeNull();
+  });
+
+  test('before a torn last line does not hide that a record was there', async () => {
+    const disk = new FaultyDisk();
+    const first = await bed.open({ files: disk });
+    await write(first, 1, 100, 200);
+    await bed.close(first);
+    const path = fileOf(first.current, 0);
+    const gone = [...seqsInSector(path, 10_000), 100];
+    truncateSync(path, readFileSync(path).length - 5);
+    disk.breakSector(path, 10_000);
+    const next = await bed.open({ files: disk });
+    const epoch = epochOf(next, first.current);
+    expect(await readAgain(epoch)).toEqual(upTo(99).filter((each) => !gone.includes(each)));
+    expect(epoch.lost.flatMap(({ from, to }) => upTo(to, from))).toEqual(gone);
   });
 
   test('with the only context of an epoch costs all records that need it, each declared lost', async () => {

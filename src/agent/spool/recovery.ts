@@ -123,7 +123,8 @@ async function recoverSegments(
     logDamage(log, file, read);
     const next = names[i + 1];
     const first = firstSeqOf(file);
-    const last = lastOf(first, read, next === undefined ? known : firstSeqOf(next) - 1);
+    const reachesTo = next === undefined ? known : firstSeqOf(next) - 1;
+    const last = Math.max(lastOf(first, read, size), isUnreadable ? reachesTo : 0);
     const event = entries.findLast(({ record }) => record.type === 'container_event');
     lastEvent = Math.max(lastEvent, event?.record.t ?? 0);
     hasStopped ||= entries.some(
@@ -134,7 +135,7 @@ async function recoverSegments(
       segments.push({ file, first, last, bytes, modifiedMs: mtimeMs });
     }
     found.push(...(isUnreadable ? [{ from: first, to: last }] : seqsOf(entries)));
-    end = Math.max(end, last + (hasCorruptTail(read, size) ? 1 : 0));
+    end = Math.max(end, last);
   }
   // Records that were synced, and then lost: the disk lied.
   if (segments.length > 0) end = Math.max(end, known);
@@ -154,15 +155,12 @@ function logDamage(log: Logger, file: string, { entries, isUnreadable, isCorrupt
 }
 
 /**
- * The last seq in a segment; lower than the first if there is none. Of one that cannot be read as a whole, the next segment and what is known
- * of the epoch give what it contained: its reader finds what of that is unreadable, and declares it.
+ * The last seq that a segment is known to have contained; lower than the first if there is none. What is behind the last line that is right was
+ * at least the next record. Of one that cannot be read as a whole, the next segment and what is known of the epoch say more: its
+ * reader finds what of that is unreadable, and declares it.
  */
-const lastOf = (first: number, { last, isUnreadable }: ReadStretch, reachesTo: number): number =>
-  Math.max(first - 1, last, isUnreadable ? reachesTo : 0);
-
-/** What is behind the last line that is right was at least the next record. */
-const hasCorruptTail = ({ isUnreadable, end }: ReadStretch, size: number): boolean =>
-  !isUnreadable && end < size;
+const lastOf = (first: number, { last, end }: ReadStretch, size: number): number =>
+  Math.max(first - 1, last) + (end < size ? 1 : 0);
 
 type Seqs = Pick<LostRange, 'from' | 'to'>;
 
