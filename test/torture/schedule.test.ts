@@ -46,7 +46,7 @@ test('a fault that the machine cannot inject is in no schedule', () => {
 
 test('every kind of fault, every part and every route occurs in some schedule', () => {
   const faults = seeds.flatMap((seed) => scheduleOf(options(seed)).map(({ fault }) => fault));
-  expect(new Set(faults.map(({ kind }) => kind)).size).toBe(21);
+  expect(new Set(faults.map(({ kind }) => kind)).size).toBe(22);
   const parts = faults.flatMap((fault) => (fault.kind === 'kill' ? [fault.part] : []));
   expect(new Set(parts).size).toBe(3 + 2 + 2);
   const routes = faults.flatMap((fault) => (fault.kind === 'cut' ? [fault.route] : []));
