@@ -16,10 +16,10 @@ test('the same seed gives the same schedule, and another seed another one', () =
   expect(scheduleOf(options(7))).not.toEqual(scheduleOf(options(8)));
 });
 
-test('a schedule has the requested number of faults, a new password of each user and each fault of a kubelet, ordered by time', () => {
+test('a schedule has the requested number of faults, a new password of each user, a flipped bit and each fault of a kubelet, ordered by time', () => {
   for (const seed of seeds) {
     const events = scheduleOf(options(seed));
-    expect(events).toHaveLength(30);
+    expect(events).toHaveLength(31);
     const users = events.flatMap(({ fault }) => (fault.kind === 'new password' ? [fault.user] : []));
     expect(users.sort()).toEqual(['agent', 'controller']);
     expect(events.map(({ atMs }) => atMs)).toEqual(events.map(({ atMs }) => atMs).sort((a, b) => a - b));

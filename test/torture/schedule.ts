@@ -62,7 +62,7 @@ type KubeletFault =
   | { readonly kind: 'restarted kubelet'; readonly node: number };
 
 export type FaultKind = Fault['kind'];
-type DrawnKind = Exclude<FaultKind, 'new password' | KubeletFault['kind']>;
+type DrawnKind = Exclude<FaultKind, 'new password' | 'flipped bit' | KubeletFault['kind']>;
 
 export interface Event {
   /** From the start of the schedule. */
@@ -98,7 +98,6 @@ const WEIGHTS: Readonly<Record<DrawnKind, number>> = {
   'second agent': 1,
   clock: 2,
   'bad sector': 1,
-  'flipped bit': 1,
   'failed fsync': 1,
   'forged ack': 2,
 };
@@ -123,9 +122,19 @@ export function scheduleOf(options: ScheduleOptions): Event[] {
     events.push({ atMs: Math.round(atMs), forMs: Math.round(random.between(200, 3_000)), fault });
     atMs += random.between(0.3, 1.7) * options.everyMs;
   }
-  return [...events, ...newPasswords(options, atMs), ...kubeletFaults(options, atMs)].sort(
-    (a, b) => a.atMs - b.atMs,
-  );
+  const others = [...newPasswords(options, atMs), flippedBit(options, atMs), ...kubeletFaults(options, atMs)];
+  return [...events, ...others].sort((a, b) => a.atMs - b.atMs);
+}
+
+/** One, beside the faults that were asked for. */
+function flippedBit({ seed, nodes }: ScheduleOptions, until: number): Event {
+  const random = randomFor(seed, 'bits');
+  const below = (n: number) => Math.floor(random.between(0, n));
+  return {
+    atMs: Math.round(random.between(1_000, until)),
+    forMs: Math.round(random.between(200, 3_000)),
+    fault: { kind: 'flipped bit', node: below(nodes), bit: below(LAST_BITS) },
+  };
 }
 
 /** Each once, beside the faults that were asked for, and not at the end: they last long. */
@@ -200,8 +209,6 @@ function faultOf(kind: DrawnKind, { nodes, controllers }: ScheduleOptions, rando
     case 'failed fsync':
     case 'forged ack':
       return { kind, node: below(nodes) };
-    case 'flipped bit':
-      return { kind, node: below(nodes), bit: below(LAST_BITS) };
     case 'clock':
       // Small steps as often as large ones: of seconds, minutes, hours.
       return {
