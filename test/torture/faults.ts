@@ -31,6 +31,9 @@ const UNNOTICED_MS = 15_000;
 /** A container that runs this long is in lists and in the kubelet's status. */
 const RUNS_MS = 2_500;
 
+/** An agent that does not run for so long has stalled. */
+const STALL_MS = 2_000;
+
 /** An agent deletes files of its spool once a second, not always. */
 const MAX_READS = 200;
 
@@ -87,7 +90,7 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
     case 'kill':
       return kill(world, fault.part, forMs);
     case 'freeze':
-      return freeze(world, fault.part, forMs);
+      return freeze(world, fault.part, fault.part.startsWith('agent') ? forMs + STALL_MS : forMs);
     case 'wipe':
       await world.inRedis((redis) => redis.flushall());
       return;
@@ -314,9 +317,11 @@ async function flipBit(world: World, i: number, bit: number, forMs: number): Pro
   if (newest !== undefined) {
     const path = join(spool, 'epochs', newest);
     const bytes = readFileSync(path);
-    const at = bytes.length - 1 - Math.floor(bit / 8);
-    if (at >= 0) bytes[at] = (bytes[at] ?? 0) ^ (1 << (bit % 8));
-    writeFileSync(path, bytes);
+    const at = Math.max(0, bytes.length - 1 - Math.floor(bit / 8));
+    const line = bytes.subarray(bytes.lastIndexOf(10, at) + 1, bytes.indexOf(10, at)).toString();
+    bytes[at] = (bytes[at] ?? 0) ^ (1 << (bit % 8));
+    // Without these records nothing says which later time was watched, and undeclared_gaps does not excuse that.
+    if (!/"type":"(stream_session|gap)"/.test(line)) writeFileSync(path, bytes);
   }
   await delay(forMs);
   await world.startAgain(`agent ${i}`);

@@ -184,7 +184,7 @@ export async function readMarks(url: string): Promise<string[]> {
     const others = await ask<{ mark: string }>(
       `SELECT DISTINCT 'rejected ' || reason AS mark FROM store.rejected
        UNION SELECT 'repair epoch_' || close_cause FROM store.epoch WHERE close_cause IS NOT NULL
-       UNION SELECT 'repair gap_filled' FROM store.gap WHERE filled_at IS NOT NULL
+       UNION SELECT 'repair gap_filled_at' FROM store.gap WHERE filled_at IS NOT NULL
        UNION SELECT 'repair finding_' || what FROM store.finding_update
        UNION SELECT 'hang ' || hang_verdict FROM store.relist_minute WHERE hang_verdict IS NOT NULL`,
     );
