@@ -11,10 +11,12 @@ import { TrackedContainers } from '../../src/agent/compare/trackedContainers.ts'
 import {
   ContainerIdentitySchema,
   EVENT_TYPES,
+  type EvidenceRecord,
   type FindingKind,
   parseRecord,
 } from '../../src/protocol/record.ts';
 import { parse } from '../../src/protocol/validation.ts';
+import { findingMarks, gapMark, MarkCounts } from '../support/marks.ts';
 import { ALL_HISTORIES, HISTORIES, runsOf } from '../support/runs.ts';
 import { runComparison } from './histories/comparisonRun.ts';
 import { groundTruthOf } from './histories/groundTruth.ts';
@@ -74,13 +76,21 @@ function runOf(history: History): HistoryRun {
   return { truth, outcome: runComparison(truth) };
 }
 
+function marksOf(record: EvidenceRecord): string[] {
+  if (record.type === 'finding') return findingMarks(record);
+  if (record.type === 'gap') return [gapMark(record.scope, record.cause)];
+  return record.type === 'finding_resolved' ? ['repair finding_resolved'] : [];
+}
+
 test('no finding of any kind is wrong, and none that was clearly observable is overlooked', {
   timeout: 7_200_000,
 }, () => {
   const clear = new Map(Object.keys(ORACLES).map((name) => [name, 0]));
+  const marks = new MarkCounts();
   fc.assert(
     fc.property(anyHistory, (history: History) => {
       const run = runOf(history);
+      marks.add(run.outcome.emissions.flatMap(({ record }) => marksOf(record)));
       for (const [name, oracle] of Object.entries(ORACLES)) {
         const result = oracle(run);
         expect({ name, wrong: result.wrong }).toEqual({ name, wrong: [] });
@@ -93,8 +103,12 @@ test('no finding of any kind is wrong, and none that was clearly observable is o
     }),
     { numRuns: HISTORIES, seed: SEED },
   );
-  if (process.env['PLEGWATCH_HISTORIES'] !== undefined)
+  const { summary, problems } = marks.report('histories', HISTORIES);
+  if (process.env['PLEGWATCH_HISTORIES'] !== undefined) {
+    console.info(summary);
     console.info(`${HISTORIES} histories of seed ${SEED}; clearly observable:`, Object.fromEntries(clear));
+  }
+  expect(problems).toEqual([]);
   // Histories in which nothing is at stake would prove nothing. A few of them need not contain every kind.
   if (HISTORIES < ALL_HISTORIES) return;
   for (const [name, count] of clear) expect({ name, none: count === 0 }).toEqual({ name, none: false });

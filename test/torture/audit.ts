@@ -12,10 +12,13 @@ import type { Attempt } from './facts.ts';
 /** The records in an audit file. A line truncated by a kill is skipped. */
 export function readAudit(file: string, node: string): Attempt[] {
   if (!existsSync(file)) return [];
-  return wholeLines(readFileSync(file, 'utf8')).flatMap((text) => {
-    const record = recordIn(text.slice(37));
-    return record === null ? [] : [{ node, epoch: text.slice(0, 36), ...record }];
-  });
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .flatMap((text) => {
+      const record = recordIn(text.slice(37));
+      return record === null ? [] : [{ node, epoch: text.slice(0, 36), ...record }];
+    });
 }
 
 /** The highest seq in the segments of each epoch in a spool folder. */
@@ -25,9 +28,7 @@ export function readSpool(dir: string): Map<string, number> {
   if (!existsSync(epochs)) return reached;
   for (const name of readdirSync(epochs)) {
     const files = readdirSync(join(epochs, name)).filter((file) => file.endsWith('.seg'));
-    const seqs = files.flatMap((file) =>
-      wholeLines(readFileSync(join(epochs, name, file), 'utf8')).flatMap((text) => recordIn(text)?.seq ?? []),
-    );
+    const seqs = files.flatMap((file) => seqsIn(file, readFileSync(join(epochs, name, file))));
     reached.set(
       name.slice(name.indexOf('-') + 1),
       seqs.reduce((a, b) => Math.max(a, b), 0),
@@ -53,11 +54,25 @@ export function readStarts(dir: string): Map<string, Mono> {
   return starts;
 }
 
-const wholeLines = (text: string): string[] => text.split('\n').slice(0, -1);
+/** Each line has the crc32 of its JSON, which begins with the crc32 of the file's name and the line's place in the file. */
+function seqsIn(file: string, bytes: Buffer): number[] {
+  let at = 0;
+  return bytes
+    .toString('latin1')
+    .split('\n')
+    .flatMap((line) => {
+      const json = Buffer.from(line.slice(9), 'latin1');
+      const isRight = Number.parseInt(line.slice(0, 8), 16) === crc32(json, (crc32(file) ^ at) >>> 0);
+      at += line.length + 1;
+      return isRight ? (recordIn(json.toString())?.seq ?? []) : [];
+    });
+}
 
-function recordIn(line: string): { seq: number; record: EvidenceRecord } | null {
-  const json = line.slice(9);
-  if (Number.parseInt(line.slice(0, 8), 16) !== crc32(json)) return null;
-  const { s: seq, r: record } = JSON.parse(json) as { s?: number; r?: EvidenceRecord };
-  return seq === undefined || record === undefined ? null : { seq, record };
+function recordIn(json: string): { seq: number; record: EvidenceRecord } | null {
+  try {
+    const { s: seq, r: record } = JSON.parse(json) as { s?: number; r?: EvidenceRecord };
+    return seq === undefined || record === undefined ? null : { seq, record };
+  } catch {
+    return null;
+  }
 }

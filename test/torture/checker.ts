@@ -233,13 +233,16 @@ function isExplained({ node, cause }: SeqGap, { faults, forgetful }: TortureEvid
   switch (cause) {
     case 'spool_full':
     case 'spool_unwritable':
-      return hadFullDisk(node, faults);
+      return hadFault('full disk', node, faults);
+    case 'spool_corrupt':
+      // The last record of an agent that was killed while its disk was full may be half written.
+      return hadFault('flipped bit', node, faults) || hadFault('full disk', node, faults);
     case 'spool_unreadable':
-      return faults.some(({ fault }) => fault.kind === 'bad sector' && `node-${fault.node}` === node);
+      return hadFault('bad sector', node, faults);
     case 'store_lost':
       // On a full disk an agent deletes acknowledged records, as a forgetful one always does.
       return (
-        (forgetful.has(node) || hadFullDisk(node, faults)) &&
+        (forgetful.has(node) || hadFault('full disk', node, faults)) &&
         faults.some(({ fault }) => fault.kind === 'restore' && fault.of === 'postgres')
       );
     default:
@@ -247,8 +250,11 @@ function isExplained({ node, cause }: SeqGap, { faults, forgetful }: TortureEvid
   }
 }
 
-const hadFullDisk = (node: string | undefined, faults: readonly Event[]): boolean =>
-  faults.some(({ fault }) => fault.kind === 'full disk' && `node-${fault.node}` === node);
+const hadFault = (
+  kind: 'full disk' | 'bad sector' | 'flipped bit' | 'clock',
+  node: string | undefined,
+  faults: readonly Event[],
+): boolean => faults.some(({ fault }) => fault.kind === kind && `node-${fault.node}` === node);
 
 /** How far wall clocks may differ between two places. */
 const SLACK_MS = 1_000;
@@ -262,7 +268,7 @@ function hadDeath(
   { deaths, faults, store }: TortureEvidence,
 ): boolean {
   if (cause === 'silent' && !store.gaps.some((gap) => gap.node === node)) return false;
-  const moved = faults.some(({ fault }) => fault.kind === 'clock' && `node-${fault.node}` === node);
+  const moved = hadFault('clock', node, faults);
   return deaths.some(
     ({ node: died, at }) => died === node && (moved || (at >= from - SLACK_MS && at <= to + SLACK_MS)),
   );
@@ -301,7 +307,7 @@ function problemsOf(
 ): string[] {
   const nodeOf = new Map(attempts.map(({ epoch, node }) => [epoch, node]));
   const tails = [...undetermined].filter(
-    ([epoch, n]) => n > MAX_UNDETERMINED && !hadFullDisk(nodeOf.get(epoch), faults),
+    ([epoch, n]) => n > MAX_UNDETERMINED && !hadFault('full disk', nodeOf.get(epoch), faults),
   );
   return [
     ...(result.stored === 0 ? ['nothing was stored at all'] : []),

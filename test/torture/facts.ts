@@ -62,9 +62,9 @@ export function factsOf(record: EvidenceRecord): string | null {
         unobservable,
         covered,
         span,
-        ...hist,
+        hist.join(' '),
         wall,
-        ...lists,
+        lists.join(' '),
         (kubeletLag?.starts ?? []).join(' '),
         (kubeletLag?.stops ?? []).join(' '),
       ]);

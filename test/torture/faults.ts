@@ -3,7 +3,7 @@
  * runs again.
  */
 
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
@@ -30,6 +30,9 @@ const WAITS_WITHIN_MS = 240_000;
 const UNNOTICED_MS = 15_000;
 /** A container that runs this long is in lists and in the kubelet's status. */
 const RUNS_MS = 2_500;
+
+/** An agent that does not run for so long has stalled. */
+const STALL_MS = 2_000;
 
 /** An agent deletes files of its spool once a second, not always. */
 const MAX_READS = 200;
@@ -59,6 +62,7 @@ function turnOf(fault: Fault): string {
     case 'full disk':
     case 'second agent':
     case 'bad sector':
+    case 'flipped bit':
     case 'failed fsync':
       return `agent ${fault.node}`;
     case 'wipe':
@@ -86,7 +90,7 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
     case 'kill':
       return kill(world, fault.part, forMs);
     case 'freeze':
-      return freeze(world, fault.part, forMs);
+      return freeze(world, fault.part, fault.part.startsWith('agent') ? forMs + STALL_MS : forMs);
     case 'wipe':
       await world.inRedis((redis) => redis.flushall());
       return;
@@ -110,6 +114,8 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
       return secondAgent(world, fault.node, forMs);
     case 'bad sector':
       return breakSector(world, fault.node);
+    case 'flipped bit':
+      return flipBit(world, fault.node, fault.bit, forMs);
     case 'failed fsync':
       return failSyncs(world, fault.node, forMs);
     case 'forged ack':
@@ -282,6 +288,27 @@ async function breakSector(world: World, i: number): Promise<void> {
   if (broken === undefined) return;
   const failures = diskFailures(as);
   failDisk(as, { ...failures, unreadable: [...failures.unreadable, broken] });
+}
+
+async function flipBit(world: World, i: number, bit: number, forMs: number): Promise<void> {
+  const { agent, spool } = world.node(i);
+  await agent.kill('SIGKILL');
+  world.agentDied(i);
+  const newest = readdirSync(join(spool, 'epochs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.seg'))
+    .sort()
+    .at(-1);
+  if (newest !== undefined) {
+    const path = join(spool, 'epochs', newest);
+    const bytes = readFileSync(path);
+    const at = Math.max(0, bytes.length - 1 - Math.floor(bit / 8));
+    const line = bytes.subarray(bytes.lastIndexOf(10, at) + 1, bytes.indexOf(10, at)).toString();
+    bytes[at] = (bytes[at] ?? 0) ^ (1 << (bit % 8));
+    // Without these records nothing says which later time was watched, and undeclared_gaps does not excuse that.
+    if (!/"type":"(stream_session|gap)"/.test(line)) writeFileSync(path, bytes);
+  }
+  await delay(forMs);
+  await world.startAgain(`agent ${i}`);
 }
 
 /** Reads a spool, again if its agent deletes a file meanwhile. */

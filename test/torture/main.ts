@@ -12,11 +12,13 @@
  *   --quiet          print one line per schedule
  *
  * Exit code 0: no record lost, unexpected or duplicated, no gap unexplained, no hour miscounted, no
- * period undeclared, and no kubelet falsely accused or falsely said to be watched. 1: otherwise. 2: wrong usage.
+ * period undeclared, no kubelet falsely accused or falsely said to be watched, and every mark hit that so many schedules must hit. 1: otherwise.
+ * 2: wrong usage.
  */
 
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
+import { MarkCounts } from '../support/marks.ts';
 import { PROBLEM_CLASSES } from './checker.ts';
 import { LimitedDisk } from './disk.ts';
 import { type Outcome, runSchedule } from './run.ts';
@@ -51,6 +53,7 @@ const number = (name: Numeric, min = 1, otherwise = 0): number => {
 const first = number('seed', 1, randomInt(1, 1_000_000));
 const totals = { schedules: 0, faults: 0, attempted: 0, stored: 0, lost: 0, unexpected: 0, duplicated: 0 };
 const failed: number[] = [];
+const marks = new MarkCounts();
 
 const without = new Set<FaultKind>();
 const noDisk = await LimitedDisk.whyNot();
@@ -71,11 +74,15 @@ for (let seed = first; seed < first + number('schedules'); seed += 1) {
     root: values.root,
     log: values.quiet ? () => undefined : console.log,
   });
+  marks.add(outcome.marks);
   printOutcome(seed, outcome);
 }
 console.log(`total: ${figures(totals)}`);
+const { summary, problems } = marks.report('torture', totals.schedules);
+console.log(summary);
+for (const problem of problems) console.log(`FAILED: ${problem}`);
 if (failed.length > 0) console.log(`failed schedules, to repeat with --seed: ${failed.join(', ')}`);
-process.exitCode = failed.length > 0 ? 1 : 0;
+process.exitCode = failed.length + problems.length > 0 ? 1 : 0;
 
 function printOutcome(seed: number, { result, events, failures, comparisons, seconds, logs }: Outcome): void {
   const { attempted, stored, declared, undetermined, late, claims, lags } = result;

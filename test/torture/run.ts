@@ -11,7 +11,7 @@ import { type CheckResult, checkRecords, type TortureEvidence } from './checker.
 import type { Attempt } from './facts.ts';
 import { inject } from './faults.ts';
 import { describeFault, type Event, type ScheduleOptions, scheduleOf } from './schedule.ts';
-import { readStore } from './store.ts';
+import { readMarks, readStore } from './store.ts';
 import { CLUSTER, World } from './world.ts';
 
 export interface RunOptions extends ScheduleOptions {
@@ -30,6 +30,8 @@ export interface Outcome {
   readonly failures: readonly string[];
   /** How often acknowledgements were compared with the committed seqs. */
   readonly comparisons: number;
+  /** See test/support/marks.ts. */
+  readonly marks: readonly string[];
   readonly seconds: number;
   /** The end of every log, if the run failed. */
   readonly logs: readonly string[];
@@ -43,10 +45,13 @@ export async function runSchedule(options: RunOptions): Promise<Outcome> {
   try {
     const failures = await play(world, events, log);
     const result = await settle(world, events, options.settlesWithinMs);
+    const marks = await again(performance.now() + options.settlesWithinMs, () =>
+      readMarks(world.postgres.url),
+    );
     const seconds = (performance.now() - began) / 1000;
     const bad = result.problems.length > 0 || failures.length > 0;
     const logs = bad ? world.logs() : [];
-    return { result, events, failures, comparisons: world.ackWatch.comparisons, seconds, logs };
+    return { result, events, failures, comparisons: world.ackWatch.comparisons, marks, seconds, logs };
   } finally {
     await world.stop();
   }

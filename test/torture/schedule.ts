@@ -40,6 +40,8 @@ export type Fault =
   | { readonly kind: 'clock'; readonly node: number; readonly byMs: number }
   /** A sector of a spool's segment cannot be read any more. */
   | { readonly kind: 'bad sector'; readonly node: number }
+  /** An agent is killed, and this bit of its newest segment, counted from the end, is another one when the next agent reads it. */
+  | { readonly kind: 'flipped bit'; readonly node: number; readonly bit: number }
   /** Every fsync of a segment fails. */
   | { readonly kind: 'failed fsync'; readonly node: number }
   /** Somebody writes acknowledgements of records that do not exist into the replies of a node. */
@@ -60,7 +62,7 @@ type KubeletFault =
   | { readonly kind: 'restarted kubelet'; readonly node: number };
 
 export type FaultKind = Fault['kind'];
-type DrawnKind = Exclude<FaultKind, 'new password' | KubeletFault['kind']>;
+type DrawnKind = Exclude<FaultKind, 'new password' | 'flipped bit' | KubeletFault['kind']>;
 
 export interface Event {
   /** From the start of the schedule. */
@@ -103,6 +105,9 @@ const WEIGHTS: Readonly<Record<DrawnKind, number>> = {
 /** The largest step of a clock: a larger one would delete records that are kept for a day. */
 const MAX_STEP_MS = 12 * 3_600_000;
 
+/** About three records, which the store may not have yet. */
+const LAST_BITS = 8 * 768;
+
 export function scheduleOf(options: ScheduleOptions): Event[] {
   const random = randomFor(options.seed, 'schedule');
   const events: Event[] = [];
@@ -117,9 +122,19 @@ export function scheduleOf(options: ScheduleOptions): Event[] {
     events.push({ atMs: Math.round(atMs), forMs: Math.round(random.between(200, 3_000)), fault });
     atMs += random.between(0.3, 1.7) * options.everyMs;
   }
-  return [...events, ...newPasswords(options, atMs), ...kubeletFaults(options, atMs)].sort(
-    (a, b) => a.atMs - b.atMs,
-  );
+  const others = [...newPasswords(options, atMs), flippedBit(options, atMs), ...kubeletFaults(options, atMs)];
+  return [...events, ...others].sort((a, b) => a.atMs - b.atMs);
+}
+
+/** One, beside the faults that were asked for. */
+function flippedBit({ seed, nodes }: ScheduleOptions, until: number): Event {
+  const random = randomFor(seed, 'bits');
+  const below = (n: number) => Math.floor(random.between(0, n));
+  return {
+    atMs: Math.round(random.between(1_000, until)),
+    forMs: Math.round(random.between(200, 3_000)),
+    fault: { kind: 'flipped bit', node: below(nodes), bit: below(LAST_BITS) },
+  };
 }
 
 /** Each once, beside the faults that were asked for, and not at the end: they last long. */

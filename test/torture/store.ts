@@ -3,6 +3,8 @@
  * and the gaps.
  */
 import { Client } from 'pg';
+import type { FindingKind } from '../../src/protocol/record.ts';
+import { findingMarks, gapMark } from '../support/marks.ts';
 import type {
   AgentDowntime,
   CheckedRow,
@@ -167,6 +169,31 @@ async function readFolded(ask: (text: string) => Promise<StoreRow[]>): Promise<F
     overdue: findingsOf('overdue'),
     states: new Set(states.map((row) => String(row['node']))),
   };
+}
+
+/** What the store shows of causes, kinds, repairs and refusals, of all nodes. */
+export async function readMarks(url: string): Promise<string[]> {
+  return withClient(url, async (client) => {
+    const ask = async <T extends StoreRow>(text: string) => (await client.query<T>(text)).rows;
+    const gaps = await ask<{ scope: string; cause: string }>(
+      'SELECT DISTINCT scope, cause FROM plegwatch.gaps',
+    );
+    const findings = await ask<{ kind: FindingKind; cause: string }>(
+      'SELECT DISTINCT kind, cause FROM store.finding',
+    );
+    const others = await ask<{ mark: string }>(
+      `SELECT DISTINCT 'rejected ' || reason AS mark FROM store.rejected
+       UNION SELECT 'repair epoch_' || close_cause FROM store.epoch WHERE close_cause IS NOT NULL
+       UNION SELECT 'repair gap_filled_at' FROM store.gap WHERE filled_at IS NOT NULL
+       UNION SELECT 'repair finding_' || what FROM store.finding_update
+       UNION SELECT 'hang ' || hang_verdict FROM store.relist_minute WHERE hang_verdict IS NOT NULL`,
+    );
+    return [
+      ...gaps.map(({ scope, cause }) => gapMark(scope, cause)),
+      ...findings.flatMap(findingMarks),
+      ...others.map(({ mark }) => mark),
+    ];
+  });
 }
 
 /** The acked seq and the ack generation of an epoch, as committed. */

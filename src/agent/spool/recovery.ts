@@ -18,8 +18,8 @@ import {
 } from './files.ts';
 import { type LostRange, LostRangeSchema, LostRanges } from './lostRanges.ts';
 import { type ReadStretch, readSegment } from './readSegment.ts';
-import { firstSeqOf, SEGMENT_BYTES, type Segment } from './segment.ts';
-import type { Contexts } from './segmentFormat.ts';
+import { firstSeqOf, SEGMENT_BYTES, SEGMENT_NAME, type Segment } from './segment.ts';
+import type { Contexts, SpoolEntry } from './segmentFormat.ts';
 
 /** Contains the last seq of an epoch that has no segments left. */
 const REACHED_FILE = 'reached.json';
@@ -109,61 +109,81 @@ async function recoverSegments(
   known: number,
 ): Promise<RecoveredSegments> {
   const segments: Segment[] = [];
-  const missing: LostRange[] = [];
+  const found: Seqs[] = [];
   const contexts: Contexts = new Map();
-  // Segments may overlap: records of a failed write are written again to the next segment.
-  let reached = 0;
   let end = 0;
   let lastEvent = 0;
   let hasStopped = false;
-  const names = (await files.list(dir)).filter((name) => name.endsWith('.seg')).sort();
+  const names = (await files.list(dir)).filter((name) => SEGMENT_NAME.test(name)).sort();
   for (const [i, file] of names.entries()) {
     const path = join(dir, file);
     const { size, mtimeMs } = await sizeOf(path, files);
     const read = await readSegment(files, path, { from: 0, to: size }, contexts);
-    const { entries, highestUntrusted } = read;
+    const { entries, isUnreadable } = read;
     logDamage(log, file, read);
     const next = names[i + 1];
-    const { first, last } = boundsOf(file, read, next === undefined ? known : firstSeqOf(next) - 1);
+    const first = firstSeqOf(file);
+    const reachesTo = next === undefined ? known : firstSeqOf(next) - 1;
+    const last = Math.max(lastOf(first, read, size), isUnreadable ? reachesTo : 0);
     const event = entries.findLast(({ record }) => record.type === 'container_event');
     lastEvent = Math.max(lastEvent, event?.record.t ?? 0);
     hasStopped ||= entries.some(
       ({ record }) => record.type === 'gap' && record.scope === 'agent' && record.to === null,
     );
     if (first <= last) {
-      if (segments.length > 0 && first > reached + 1) {
-        missing.push({ from: reached + 1, to: first - 1, cause: 'spool_corrupt' });
-      }
-      segments.push({ file, first, last, bytes: size, modifiedMs: mtimeMs });
-      reached = Math.max(reached, last);
+      const bytes = isUnreadable ? size : read.end;
+      segments.push({ file, first, last, bytes, modifiedMs: mtimeMs });
     }
-    end = Math.max(end, highestUntrusted);
+    found.push(...(isUnreadable ? [{ from: first, to: last }] : seqsOf(entries)));
+    end = Math.max(end, last);
   }
   // Records that were synced, and then lost: the disk lied.
   if (segments.length > 0) end = Math.max(end, known);
-  if (end > reached) missing.push({ from: reached + 1, to: end, cause: 'spool_corrupt' });
-  return { segments, contexts, missing, lastEvent, hasStopped };
+  const missing = holesIn(found, { from: firstSeqOf(names[0] ?? '1'), to: end });
+  return {
+    segments,
+    contexts,
+    missing: missing.map((hole) => ({ ...hole, cause: 'spool_corrupt' })),
+    lastEvent,
+    hasStopped,
+  };
 }
 
-function logDamage(log: Logger, file: string, { entries, isWhole, isDamaged }: ReadStretch): void {
-  if (isDamaged) log.error({ file, entries: entries.length }, 'spool segment has unreadable sectors');
-  else if (!isWhole) log.warn({ file, entries: entries.length }, 'spool segment has a corrupt tail');
+function logDamage(log: Logger, file: string, { entries, isUnreadable, isCorrupt }: ReadStretch): void {
+  if (isUnreadable) log.error({ file, entries: entries.length }, 'spool segment has unreadable sectors');
+  else if (isCorrupt) log.warn({ file, entries: entries.length }, 'spool segment has corrupt lines');
 }
 
 /**
- * The first and the last seq in a segment; none if the last is lower. Of a damaged segment its name, the next segment and what is known
- * of the epoch give what it contained: its reader finds what of that is unreadable, and declares it.
+ * The last seq that a segment is known to have contained; lower than the first if there is none. What is behind the last line that is right was
+ * at least the next record. Of one that cannot be read as a whole, the next segment and what is known of the epoch say more: its
+ * reader finds what of that is unreadable, and declares it.
  */
-function boundsOf(
-  file: string,
-  { entries, isDamaged, highestUntrusted }: ReadStretch,
-  reachesTo: number,
-): { first: number; last: number } {
-  const first = entries[0]?.seq ?? firstSeqOf(file);
-  const last = entries.at(-1)?.seq ?? first - 1;
-  return isDamaged
-    ? { first: firstSeqOf(file), last: Math.max(last, highestUntrusted, reachesTo) }
-    : { first, last };
+const lastOf = (first: number, { last, end }: ReadStretch, size: number): number =>
+  Math.max(first - 1, last) + (end < size ? 1 : 0);
+
+type Seqs = Pick<LostRange, 'from' | 'to'>;
+
+/** The seqs of entries in rising order. */
+function seqsOf(entries: readonly SpoolEntry[]): Seqs[] {
+  const found: { from: number; to: number }[] = [];
+  for (const { seq } of entries) {
+    const before = found.at(-1);
+    if (before?.to === seq - 1) before.to = seq;
+    else found.push({ from: seq, to: seq });
+  }
+  return found;
+}
+
+/** The parts of a range that are in none of these. They may overlap: records of a failed write are written again to the next segment. */
+function holesIn(found: readonly Seqs[], { from, to }: Seqs): Seqs[] {
+  const holes: Seqs[] = [];
+  let next = from;
+  for (const each of found.toSorted((a, b) => a.from - b.from)) {
+    if (each.from > next) holes.push({ from: next, to: each.from - 1 });
+    next = Math.max(next, each.to + 1);
+  }
+  return next <= to ? [...holes, { from: next, to }] : holes;
 }
 
 /** An inode may be unreadable too: its segment then counts as one of a full size, no part of which can be read. */

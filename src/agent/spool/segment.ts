@@ -20,6 +20,8 @@ export interface Segment {
   modifiedMs: number;
 }
 
+export const SEGMENT_NAME = /^\d{10}-\w+\.seg$/;
+
 /** The first seq of a segment's records, from its name. */
 export const firstSeqOf = (file: string): number => Number.parseInt(file, 10);
 
@@ -34,7 +36,7 @@ interface CachedSegment {
 
 export interface SegmentEntries {
   readonly entries: readonly SpoolEntry[];
-  /** Whether a part of it cannot be read, however often that is tried. */
+  /** Whether a part of it cannot be read or is corrupt, however often that is tried. */
   readonly isDamaged: boolean;
 }
 
@@ -58,7 +60,7 @@ export class SegmentReader {
 
   /**
    * The entries of a segment from a seq on, and perhaps earlier ones, as far as it is written; all of them if it is damaged. None if its file is gone,
-   * and fewer, perhaps none, while it is not certain that the others cannot be read: the sender finds that they are missing.
+   * and only those that can be read while it is not certain that the others never can: the sender finds that they are missing.
    */
   async entriesOf(segment: Segment, from: number): Promise<SegmentEntries> {
     try {
@@ -90,11 +92,13 @@ export class SegmentReader {
     if (cache.bytes >= bytes) return { entries: cache.entries, isDamaged: false };
     const path = join(this.#dir, file);
     const more = await readSegment(this.#files, path, { from: cache.bytes, to: bytes }, this.#contexts);
-    if (more.isDamaged && cache.releasedThrough > 0) return this.#read(segment, 0);
-    if (more.isDamaged && !this.#isFinal(file)) return { entries: cache.entries, isDamaged: false };
+    const isDamaged = more.isUnreadable || more.isCorrupt;
+    if (isDamaged && cache.releasedThrough > 0) return this.#read(segment, 0);
+    if (isDamaged && !this.#isFinal(file))
+      return { entries: [...cache.entries, ...more.entries], isDamaged: false };
     for (const entry of more.entries) cache.entries.push(entry);
-    cache.bytes = more.end;
-    return { entries: cache.entries, isDamaged: more.isDamaged };
+    cache.bytes = bytes;
+    return { entries: cache.entries, isDamaged };
   }
 
   #isFinal(file: string): boolean {

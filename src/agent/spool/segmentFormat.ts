@@ -1,11 +1,15 @@
 /*
  * The format of a segment: text, one entry a line, each with a checksum:
  *
- *   crc32 of the JSON, 8 hexadecimal digits · space · JSON · newline
+ *   newline · checksum, 8 hexadecimal digits · space · JSON · newline
  *
  * A line is a context (the versions that records were observed under) or a record with its seq and the number of its context. Every
- * segment begins with a context, so that it can be read alone. Lines after one with a wrong checksum are not trusted: they may be of a
- * deleted file. Lines after an unreadable sector are, because their file was written beyond it.
+ * segment begins with a context, so that it can be read alone; each context is written twice, because no record is read without its own.
+ *
+ * The checksum is the crc32 of the JSON, which begins with the name of the segment and the line's place in it: only a line that was written
+ * at this place is read, and none that the disk returns from another place or another segment, or that is left of a deleted file.
+ * So lines after one with a wrong checksum are read too. No JSON contains a newline, and each line has one at both ends:
+ * a flipped bit costs one line, also where it makes a newline or removes one.
  */
 import { crc32 } from 'node:zlib';
 import * as v from 'valibot';
@@ -23,96 +27,103 @@ export interface SpoolEntry {
   readonly bytes: number;
 }
 
-export function contextLine(context: Context): string {
-  return lineOf({ x: context });
-}
+export const contextJson = (context: Context): string => jsonOf({ x: context });
 
-export function recordLine(
+export const recordJson = (
   at: Seq,
   contextNo: number,
   record: EvidenceRecord,
   object: ContainerIdentity | null,
-): string {
-  return lineOf({ s: at, c: contextNo, r: record, ...(object === null ? {} : { o: object }) });
-}
+): string => jsonOf({ s: at, c: contextNo, r: record, ...(object === null ? {} : { o: object }) });
 
-function lineOf(value: SegmentLine): string {
-  const json = JSON.stringify(value);
-  return `${crc32(json).toString(16).padStart(8, '0')} ${json}\n`;
-}
+const jsonOf = (line: SegmentLine): string => JSON.stringify(line);
+
+const CHECKSUM_LENGTH = 8;
+/** The length of a line without its JSON. */
+export const LINE_OVERHEAD = CHECKSUM_LENGTH + 3;
+const NEWLINE = 10;
+const SPACE = 32;
+
+/** A line of the segment with this name that begins at this byte. */
+export const lineAt = (file: string, at: number, json: string): string =>
+  `\n${checksumOf(crc32(file), at + 1, json)
+    .toString(16)
+    .padStart(CHECKSUM_LENGTH, '0')} ${json}\n`;
+
+/** `name`: the crc32 of the segment's name. `at`: the byte after the newline. */
+const checksumOf = (name: number, at: number, json: string | Buffer): number =>
+  crc32(json, (name ^ at) >>> 0);
 
 export interface ParsedSegment {
-  /** The records before the first corrupt line. */
-  readonly entries: SpoolEntry[];
-  readonly isWhole: boolean;
-  /** Whether a complete line is wrong; half a line at the end is not. */
+  readonly entries: readonly SpoolEntry[];
+  /** The highest seq of all records, those without a known context included; 0 if there is none. */
+  readonly last: number;
+  /** Where the last line ends that is right; 0 if there is none. */
+  readonly end: number;
+  /** Whether anything else than lines that are right is there. */
   readonly isCorrupt: boolean;
-  /** The highest seq after the corrupt line, or without a known context: how far the segment once reached. 0 if there is none. */
-  readonly highestUntrusted: number;
-  /** The length of the trusted text in bytes: where to continue reading later. */
-  readonly bytes: number;
 }
 
 /** Contexts of an epoch by their numbers. */
 export type Contexts = Map<number, Context>;
 
 /**
- * Parses a segment from its beginning, or from any later line, given the contexts that are known; those that it contains are added. A
- * record whose context is unknown is left out.
+ * Parses the bytes of a segment from its beginning, or from any later line at the byte `from`, given the contexts that are known; those that it contains are
+ * added. A record whose context is unknown is left out.
  */
-export function parseSegment(text: string, contexts: Contexts = new Map()): ParsedSegment {
+export function parseSegment(
+  file: string,
+  bytes: Buffer,
+  contexts: Contexts = new Map(),
+  from = 0,
+): ParsedSegment {
+  const name = crc32(file);
   const entries: SpoolEntry[] = [];
-  let from = 0;
-  let withoutContext = 0;
-  const trusted = () => ({ entries, bytes: Buffer.byteLength(text.slice(0, from)) });
-  for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
-    const line = parseLine(text.slice(from, end));
-    if (line?.x !== undefined) contexts.set(line.x.no, line.x);
-    else if (line?.r === undefined || line.s === undefined || line.c === undefined)
-      return {
-        ...trusted(),
-        isWhole: false,
-        isCorrupt: true,
-        highestUntrusted: Math.max(withoutContext, highestSeq(text, end + 1)),
-      };
-    else {
-      const context = contexts.get(line.c);
-      const { s, r: record, o: object = null } = line;
-      if (context === undefined) withoutContext = s;
-      else entries.push({ seq: seq(s), context, record, object, bytes: end - from });
+  let last = 0;
+  let end = 0;
+  let isCorrupt = false;
+  for (let start = 0, next = 0; start < bytes.length; start = next + 1) {
+    next = bytes.indexOf(NEWLINE, start);
+    if (next === -1) next = bytes.length;
+    if (next === start) continue;
+    const line = parseLine(name, from + start, bytes.subarray(start, next));
+    if (line === null) {
+      isCorrupt = true;
+      continue;
     }
-    from = end + 1;
+    end = from + Math.min(next + 1, bytes.length);
+    if ('x' in line) {
+      contexts.set(line.x.no, line.x);
+      continue;
+    }
+    const { s, c, r: record, o: object = null } = line;
+    const context = contexts.get(c);
+    last = Math.max(last, s);
+    if (context !== undefined)
+      entries.push({ seq: seq(s), context, record, object, bytes: next - start + 2 });
   }
-  return { ...trusted(), isWhole: from === text.length, isCorrupt: false, highestUntrusted: withoutContext };
-}
-
-/** Whether a text is one whole line, without its end. */
-export const isLine = (text: string): boolean => parseLine(text) !== null;
-
-/** The seqs of lines that are not trusted show how much there was. */
-function highestSeq(text: string, from: number): number {
-  return text
-    .slice(from)
-    .split('\n')
-    .reduce((highest, each) => Math.max(highest, parseLine(each)?.s ?? 0), 0);
+  return { entries, last, end, isCorrupt };
 }
 
 const number = v.pipe(v.number(), v.safeInteger());
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
 /** The JSON of a line. What a context and a record contain needs no other check here: the checksum shows that we wrote it. */
-const SegmentLineSchema = v.object({
-  x: v.optional(v.custom<Context>(isObject)),
-  s: v.optional(number),
-  c: v.optional(number),
-  r: v.optional(v.custom<EvidenceRecord>(isObject)),
-  o: v.optional(v.custom<ContainerIdentity>(isObject)),
-});
+const SegmentLineSchema = v.union([
+  v.object({
+    s: number,
+    c: number,
+    r: v.custom<EvidenceRecord>(isObject),
+    o: v.optional(v.custom<ContainerIdentity>(isObject)),
+  }),
+  v.object({ x: v.custom<Context>(isObject) }),
+]);
 type SegmentLine = v.InferOutput<typeof SegmentLineSchema>;
 
-function parseLine(text: string): SegmentLine | null {
-  const json = text.slice(9);
-  if (text[8] !== ' ' || Number.parseInt(text.slice(0, 8), 16) !== crc32(json)) return null;
-  const line = parseJson(SegmentLineSchema, json);
+function parseLine(name: number, at: number, bytes: Buffer): SegmentLine | null {
+  const json = bytes.subarray(CHECKSUM_LENGTH + 1);
+  const checksum = Number.parseInt(bytes.toString('latin1', 0, CHECKSUM_LENGTH), 16);
+  if (bytes[CHECKSUM_LENGTH] !== SPACE || checksum !== checksumOf(name, at, json)) return null;
+  const line = parseJson(SegmentLineSchema, json.toString('utf8'));
   return line.ok ? line.value : null;
 }

@@ -20,7 +20,7 @@ import type { Eviction } from './eviction.ts';
 import { type SpoolFile, type SpoolFiles, syncFolder, writeAll } from './files.ts';
 import type { MemoryFallback } from './memoryFallback.ts';
 import { SEGMENT_BYTES, type Segment } from './segment.ts';
-import { contextLine } from './segmentFormat.ts';
+import { contextJson, LINE_OVERHEAD, lineAt } from './segmentFormat.ts';
 import type { SpoolStatus } from './status.ts';
 import type { BufferedLine, WriteBuffer } from './writeBuffer.ts';
 
@@ -217,13 +217,22 @@ export class SegmentWriter {
   }
 }
 
-/** The lines as they are written: a context is before the first record that was observed in it. */
+/** The lines as they are written: a context is, twice, before the first record that was observed in it. */
 function textOf(lines: readonly BufferedLine[], open: OpenSegment): string {
+  const { file, bytes } = open.segment;
   let text = '';
-  for (const { line, context } of lines) {
-    if (context !== open.context) text += contextLine(context);
+  let at = bytes;
+  const add = (json: string) => {
+    text += lineAt(file, at, json);
+    at += Buffer.byteLength(json) + LINE_OVERHEAD;
+  };
+  for (const { json, context } of lines) {
+    if (context !== open.context) {
+      add(contextJson(context));
+      add(contextJson(context));
+    }
     open.context = context;
-    text += line;
+    add(json);
   }
   return text;
 }

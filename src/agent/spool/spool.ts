@@ -34,7 +34,7 @@ import type { MemoryFallback } from './memoryFallback.ts';
 import { isEpochFull, type NewEpoch } from './newEpoch.ts';
 import type { QuarantinedSpool } from './quarantine.ts';
 import { RetiredEpochs } from './retiredEpochs.ts';
-import { recordLine } from './segmentFormat.ts';
+import { recordJson } from './segmentFormat.ts';
 import { SegmentWriter } from './segmentWriter.ts';
 import { SpoolWriter } from './spoolWriter.ts';
 import { SpoolStatus } from './status.ts';
@@ -182,9 +182,9 @@ export class Spool {
     invariant(this.#context !== null, 'a record before the first context');
     const at = seq(this.#nextSeq);
     this.#nextSeq += 1;
-    const line = recordLine(at, this.#context.no, record, object);
-    if (this.#audit !== null) writeSync(this.#audit, `${this.current.meta.epoch} ${line}`);
-    this.#buffer.push({ seq: at, line, context: this.#context });
+    const json = recordJson(at, this.#context.no, record, object);
+    if (this.#audit !== null) writeSync(this.#audit, `${this.current.meta.epoch} ${json}\n`);
+    this.#buffer.push({ seq: at, json, context: this.#context });
     void this.flush();
   }
 

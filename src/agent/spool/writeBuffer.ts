@@ -6,12 +6,16 @@ import type { Context } from '../../protocol/batch.ts';
 import type { Seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
 import type { Losses } from './losses.ts';
+import { LINE_OVERHEAD } from './segmentFormat.ts';
 
 const MAX_BYTES = 8 * 1024 * 1024;
 
+const sizeOf = ({ json }: BufferedLine): number => json.length + LINE_OVERHEAD;
+
 export interface BufferedLine {
   readonly seq: Seq;
-  readonly line: string;
+  /** The JSON of its line; the segment adds the rest. */
+  readonly json: string;
   readonly context: Context;
 }
 
@@ -39,14 +43,14 @@ export class WriteBuffer {
 
   push(line: BufferedLine): void {
     this.#lines.push(line);
-    this.#bytes += line.line.length;
+    this.#bytes += sizeOf(line);
     while (this.#bytes > MAX_BYTES) this.#dropOldest();
   }
 
   #dropOldest(): void {
     const dropped = this.#lines.shift();
     if (dropped === undefined) return;
-    this.#bytes -= dropped.line.length;
+    this.#bytes -= sizeOf(dropped);
     this.#losses.count(1);
     this.#epoch.declareLost({ from: dropped.seq, to: dropped.seq, cause: 'spool_unwritable' });
     // The lines of a write under way are older, and the write may fail.
@@ -63,7 +67,7 @@ export class WriteBuffer {
 
   written(lines: readonly BufferedLine[]): void {
     this.#isWriting = false;
-    this.#bytes -= lines.reduce((sum, { line }) => sum + line.length, 0);
+    this.#bytes -= lines.reduce((sum, line) => sum + sizeOf(line), 0);
   }
 
   /** The write failed: the taken lines wait again, before all others. */

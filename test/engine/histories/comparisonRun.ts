@@ -37,6 +37,9 @@ const TICK = 250;
 const LAST_LIST = 3_000;
 /** How often the reader reports how far it has drained. */
 const HEARTBEAT = 900;
+/** What a gap within a session is: a stall, or an event that nobody could read. */
+const GAP_CAUSES = ['agent_stalled', 'malformed_event', 'agent_stalled', 'reader_overflow'] as const;
+const EVENT_LOSSES: ReadonlySet<UnobservableCause> = new Set(['malformed_event', 'reader_overflow']);
 
 /** A finding, when it was reported, and the event that it is about. */
 export interface ReportedFinding {
@@ -148,7 +151,7 @@ class HistoryRunner {
       })),
       ...history.streamGaps.map((ms) => ({
         at: ms,
-        act: () => this.#streamGap(ms, ms, 'agent_stalled'),
+        act: () => this.#streamGap(ms, ms, GAP_CAUSES[ms % GAP_CAUSES.length] ?? 'agent_stalled'),
       })),
       ...Array.from({ length: (HORIZON + LAST_LIST) / TICK }, (_, n) => this.#tickStep(n * TICK)),
       ...Array.from({ length: HORIZON / HEARTBEAT }, (_, n) => this.#heartbeatStep(n * HEARTBEAT)),
@@ -305,7 +308,8 @@ class HistoryRunner {
   }
 
   #streamGap(from: number, to: number, cause: UnobservableCause): void {
-    this.#comparison.streamGap(at(to), cause);
+    if (EVENT_LOSSES.has(cause)) this.#comparison.eventsLost(at(to), cause);
+    else this.#comparison.streamGap(at(to), cause);
     this.#streamGaps.push({ from: at(from), to: at(to), cause, ...this.#moment() });
   }
 
