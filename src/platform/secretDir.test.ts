@@ -47,7 +47,7 @@ test('the URL of the folder is used instead of --redis-url and of the other file
 test('files without a URL replace the parts of --redis-url, also of a cluster or a Sentinel', () => {
   put({ username: 'u', password: 'p', sentinelPassword: 's' });
   const login = { username: 'u', password: 'p' };
-  expect(place({ redisUrl: 'rediss://old:old@h:7/3' })).toMatchObject({ login, db: 3, tls: true });
+  expect(place({ redisUrl: 'rediss://old:old@h:7' })).toMatchObject({ login, tls: true });
   expect(place({ redisUrl: 'redis+cluster://a,b' })).toMatchObject({ login, kind: 'cluster' });
   expect(place({ redisUrl: 'redis+sentinel://a/m' })).toMatchObject({
     login,

@@ -14,7 +14,7 @@ import {
 import type { SignatureState } from '../../src/controller/keys/statements.ts';
 import { lead } from '../../src/controller/leader/leadership.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import { encodeBatch } from '../../src/protocol/batch.ts';
+import { batchId, encodeBatch } from '../../src/protocol/batch.ts';
 import { queueOf } from '../../src/protocol/redisKeys.ts';
 import { newSigningKey, publicKeyText } from '../../src/protocol/signature.ts';
 import { mono } from '../../src/protocol/units.ts';
@@ -304,8 +304,8 @@ const bothSeen = () => rows('UPDATE store.node SET last_seen = now()');
 const signed = async (
   batch: Parameters<typeof encodeBatch>[0],
   key: KeyObject,
-  jobId = `${batch.epoch}.${batch.first}`,
-): Promise<void> => bed.sender.sendData(queueOf(batch.node, QUEUES), await encodeBatch(batch, key), jobId);
+  id = batchId(batch),
+): Promise<void> => bed.sender.sendData(queueOf(batch.node, QUEUES), await encodeBatch(batch, key), id);
 
 async function requiredSince(): Promise<string | null> {
   const [row] = await rows<{ since: string | null }>(

@@ -1,11 +1,12 @@
 /*
  * Which agents a controller calls silent: those that sent nothing while ingest was running, by the database's clock.
  */
-import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { PLEG_REPORTS } from '../../src/kube/object.ts';
+import { senderId } from '../../src/protocol/batch.ts';
+import { inboxKey } from '../../src/protocol/redisKeys.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { silent } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -84,10 +85,13 @@ needs(
     });
     await controller.kill();
     const [dying] = agents;
-    const queue = new Redis(system.redis.url);
-    const sender = createHash('sha256').update('dies').digest('hex').slice(0, 16);
-    await waitFor('a batch waits', async () => (await queue.keys(`*${sender}*`)).length > 0 || undefined);
-    queue.disconnect();
+    const redis = new Redis(system.redis.url);
+    await waitFor('a batch waits', async () => {
+      const inboxes = await redis.keys(inboxKey(CLUSTER, '*'));
+      const ids = (await Promise.all(inboxes.map((inbox) => redis.hkeys(inbox)))).flat();
+      return ids.some((id) => id.startsWith(senderId('dies'))) || undefined;
+    });
+    redis.disconnect();
     await dying?.kill();
     const died = Date.now();
     await waitFor(
