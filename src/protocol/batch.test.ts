@@ -246,7 +246,7 @@ describe('prototype pollution', () => {
   );
 });
 
-describe('the job id of a batch', () => {
+describe('the id of a batch', () => {
   test('is the same for every re-send, in any ack generation', () => {
     expect(batchId(aBatch({ ackGeneration: 1 }))).toBe(batchId(aBatch({ ackGeneration: 9 })));
   });
