@@ -279,19 +279,20 @@ needs('postgres', 'redis-server')('the store', () => {
   it('the records of a batch that times out twice while others are stored become gaps, and the batches of other nodes do not wait for it', async () => {
     const poisoned = agentIncarnation('node-a');
     const other = agentIncarnation('node-b');
+    await rows('CREATE SEQUENCE store.timeouts');
     await rows(
       `CREATE FUNCTION store.slow() RETURNS trigger LANGUAGE plpgsql AS $$
-       BEGIN PERFORM pg_cancel_backend(pg_backend_pid()); PERFORM pg_sleep(30); RETURN NEW; END $$`,
+       BEGIN PERFORM nextval('store.timeouts'), pg_cancel_backend(pg_backend_pid()); PERFORM pg_sleep(30); RETURN NEW; END $$`,
     );
     await rows(
       `CREATE TRIGGER slow BEFORE INSERT ON store.container_event FOR EACH ROW WHEN (NEW.created_ns = 666) EXECUTE FUNCTION store.slow()`,
     );
-    const batches = [
-      poisoned.batch(1, [event(1), event(2, { createdNs: '666' })]),
-      poisoned.batch(3, events(3, 4)),
-      other.batch(1, events(1, 2)),
-    ];
-    for (const batch of batches) await bed.sender.send(batch);
+    await bed.sender.send(poisoned.batch(1, [event(1), event(2, { createdNs: '666' })]));
+    await passes(async () =>
+      expect(await rows('SELECT is_called FROM store.timeouts')).toEqual([{ is_called: true }]),
+    );
+    await bed.sender.send(poisoned.batch(3, events(3, 4)));
+    await bed.sender.send(other.batch(1, events(1, 2)));
     await drained();
     expect(await ackedSeq(other)).toBe(2);
     expect(await ackedSeq(poisoned)).toBe(4);

@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from 'node:util';
 import type { TestModule, TestRunEndReason } from 'vitest/node';
 
 /** The path by which a failing example was made smaller may be thousands of characters long. */
-const MAX_LINE = 200;
+const MAX_LINE = 1_000;
 const SLOWEST = 10;
 /** Seconds from which on a file is worth a line. */
 const SLOW = 30;
