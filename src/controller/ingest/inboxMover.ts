@@ -114,7 +114,7 @@ export class InboxMover {
     const added = await Promise.all(chosen.map((id) => !isRefused && this.#add(id)));
     const refused = chosen.filter((_, i) => added[i] === false).slice(0, JOBS_AT_ONCE);
     if (refused.length > 0) {
-      log.warn({ queue }, 'Redis is full, inputs are handled without jobs');
+      log.warn({ queue }, 'Redis refuses jobs, inputs are handled without them');
       await Promise.all(refused.map((id) => handler.handle(queue, id)));
     }
     return chosen.length === MAX_WAITING / 2;
