@@ -96,9 +96,9 @@ const tooLargeAtOnce: ListFault = {
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'events are dropped': { runtime: { faults: [drop(often)] }, about: ['missed'] },
   'events are held back': {
-    runtime: { faults: [delay({ seed, probability: 0.3 }, 2_000)] },
+    runtime: { faults: [delay({ seed, probability: 0.3 }, 3_000)] },
     about: ['late'],
-    maxHeldMs: 2_000,
+    maxHeldMs: 3_000,
   },
   'events arrive after they were found missed': {
     runtime: { faults: [delay(often, 9_000)] },

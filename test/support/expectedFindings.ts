@@ -13,6 +13,8 @@ import type { CheckedKind, StoredEvidence } from './storedEvidence.ts';
 
 /** A sandbox's DELETED may be announced up to ten seconds before the sandbox disappears. */
 const LEAD = 11_000;
+/** How long the turns of a busy reader's loop may take with which it reports a heartbeat. */
+const SENT = 250;
 /** How long a busy machine may take to ask for the status of what a list showed: a longer stall of the agent is a gap. */
 const ASKED = 2_500;
 /** How long a finding that is due may take: a list that is answered later than 5 s, and a longer stall, are gaps. */
@@ -179,11 +181,13 @@ export class ExpectedFindings {
     if (isSandbox || (transition !== 'started' && transition !== 'stopped') || this.#truth.isDoubtful(id))
       return false;
     const came = this.#truth.deliveries.filter((one) => keyOf(each) === `${one.id} ${one.type}`);
+    const stored = this.#evidence.events.find((one) => keyOf(each) === `${one.id} ${one.type}`);
     const first = came[0];
     return (
       came.length === 1 &&
       first !== undefined &&
-      this.#wasReadBetween(ms + LATE_AFTER + HEARTBEAT / 1000 + BLUR, first.ms - BLUR) &&
+      stored !== undefined &&
+      this.#wasReadBetween(ms + LATE_AFTER + HEARTBEAT / 1000 + BLUR, stored.received - SENT) &&
       this.#observability.isCovered(ms - LISTED_TWICE_MS, first.ms) &&
       !this.#observability.isStepped(ms - LISTED_TWICE_MS, first.ms + LISTED_TWICE_MS) &&
       !this.#truth.isShownAgain(ms)
@@ -192,7 +196,7 @@ export class ExpectedFindings {
 
   /**
    * On a busy machine a reader may have caused the delay itself. A heartbeat after the event was late says that it did not: a reader that
-   * took another event later than that had one.
+   * took another event later than that had one, and reported it with the next turns of its loop.
    */
   #wasReadBetween(from: number, to: number): boolean {
     return this.#evidence.events.some(({ received }) => received > from && received < to);
