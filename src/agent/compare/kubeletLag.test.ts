@@ -97,10 +97,15 @@ describe('what is late', () => {
     expect(lateOf([...started, ...lists, ...answers])).toEqual([LATE_START, LATE_STOP]);
   });
 
-  test('a start is late by an answer that lacks the container and a list from after its question, whatever is asked before that list is compared', () => {
+  test('a start is late by an answer that lacks the container and a list from after it, whatever is asked before that list is compared', () => {
     const answers = [podAnswered(15.3, 'u1', {}), podAnswered(15.6, 'u1', {})];
     const lists = [listed(10, C1_RUNNING), listed(15.5, C1_RUNNING, { compared: 0.4 })];
     expect(lateOf([...started, ...lists, ...answers, listed(20, { s1: 'running' })])).toEqual([LATE_START]);
+  });
+
+  test('a start is not late by an answer that lacks the container and a list from before it: the container may have been removed between the two', () => {
+    const lists = [listed(10, C1_RUNNING), listed(15.296, C1_RUNNING), listed(20, { s1: 'running' })];
+    expect(lateOf([...started, ...lists, podAnswered(15.3, 'u1', {})])).toEqual([]);
   });
 
   test('a start is late by the last answer that does not show it, although a list confirms an earlier one after that', () => {

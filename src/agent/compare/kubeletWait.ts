@@ -80,10 +80,10 @@ export class KubeletWait implements KubeletTransition {
     }
   }
 
-  /** A list that began at `listed` shows the container: what was asked for before then was there. */
+  /** A list that began at `listed` shows the container: what was answered before then was there. */
   confirm(listed: Mono | null): void {
     const answer = this.#unconfirmed;
-    if (answer === null || listed === null || listed < answer.asked) return;
+    if (answer === null || listed === null || listed < answer.at) return;
     this.#notShown = answer;
     this.#unconfirmed = null;
   }

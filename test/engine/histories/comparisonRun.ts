@@ -32,7 +32,7 @@ export const PROFILES: Readonly<Record<HistoryRuntime, PlegProfile>> = {
   crio: CRIO,
   isulad: ISULAD,
 };
-const TICK = 250;
+export const TICK = 250;
 /** The last list begins before the horizon, and has been compared this long after it. */
 const LAST_LIST = 3_000;
 /** How often the reader reports how far it has drained. */

@@ -13,7 +13,7 @@
  */
 
 import { type Delivery, isLater, isShownRunning } from '../histories/announcements.ts';
-import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
+import { handedOverAt, type ReportedFinding, TICK } from '../histories/comparisonRun.ts';
 import { isListedEarly, stageOfState, stageOfType, stateAt } from '../histories/containers.ts';
 import { LATE_AFTER, OVERDUE_AFTER } from '../histories/history.ts';
 import type { HistoryListCall } from '../histories/relists.ts';
@@ -26,6 +26,7 @@ import {
   isPlain,
   isSame,
   isWatched,
+  noticedClockSteps,
   type Oracle,
   type OracleResult,
   shownBy,
@@ -101,15 +102,14 @@ function isTooLate({ truth }: HistoryRun, delivery: Delivery): boolean {
   const lag = lagOf(delivery);
   const error = unnoticedClockSteps(truth);
   if (lag === null || lag + error <= LATE_AFTER) return false;
-  const from = delivery.received - lag;
+  const from = delivery.received - lag + error;
   const within = (at: number) => at > from && at < handedOverAt(truth, delivery);
   const session = truth.sessions.find(({ number }) => number === delivery.session);
-  const { streamGaps, clockSteps } = truth.history;
   return (
     session !== undefined &&
-    from + error >= session.opened &&
-    !streamGaps.some(within) &&
-    !clockSteps.some(({ at, by }) => within(at) && Math.abs(by) > 500)
+    from >= session.opened &&
+    !truth.history.streamGaps.some(within) &&
+    !noticedClockSteps(truth).some(within)
   );
 }
 
@@ -150,6 +150,9 @@ function clearKind(run: HistoryRun, delivery: Delivery): Kind | 'nothing' | null
   const lag = lagOf(delivery) ?? 0;
   if (lag > LATE_AFTER + 2 && isClean(run, received - lag, delivery)) return 'late';
   if (lag + unnoticedClockSteps(truth) >= LATE_AFTER) return null;
+  // It may have looked late by a clock that had been stepped, until that was noticed.
+  const handedOver = handedOverAt(truth, delivery);
+  if (noticedClockSteps(truth).some((at) => at >= handedOver && at < handedOver + TICK)) return null;
   if (earlier.some((each) => isLater(each, delivery))) return 'out_of_order';
   return clearlyStale(run, delivery);
 }

@@ -9,7 +9,7 @@
  */
 import type { FindingKind } from '../../../src/protocol/record.ts';
 import type { Delivery, HistorySession } from '../histories/announcements.ts';
-import { type ComparisonRun, handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
+import { type ComparisonRun, handedOverAt, type ReportedFinding, TICK } from '../histories/comparisonRun.ts';
 import { type HistoryContainer, isListedEarly } from '../histories/containers.ts';
 import { type GroundTruth, wallAt } from '../histories/groundTruth.ts';
 import { HORIZON } from '../histories/history.ts';
@@ -111,9 +111,19 @@ function coveredFrom({ deliveries, lists, history }: GroundTruth, session: Histo
   return baseline === undefined ? null : baseline.compared;
 }
 
+/** The steps of the wall clock as the comparison sees them: those between two ticks are one. */
+function seenClockSteps({ history }: GroundTruth): { readonly until: number; readonly by: number }[] {
+  const ticks = Map.groupBy(history.clockSteps, ({ at }) => Math.ceil(at / TICK) * TICK);
+  return [...ticks].map(([until, steps]) => ({ until, by: steps.reduce((sum, { by }) => sum + by, 0) }));
+}
+
 /** How far steps of the wall clock that are too small to be noticed can have moved it. */
-export const unnoticedClockSteps = ({ history }: GroundTruth): number =>
-  history.clockSteps.reduce((sum, { by }) => sum + (Math.abs(by) <= 500 ? Math.abs(by) : 0), 0);
+export const unnoticedClockSteps = (truth: GroundTruth): number =>
+  seenClockSteps(truth).reduce((sum, { by }) => sum + (Math.abs(by) <= 500 ? Math.abs(by) : 0), 0);
+
+/** When the comparison notices steps. */
+export const noticedClockSteps = (truth: GroundTruth): number[] =>
+  seenClockSteps(truth).flatMap(({ until, by }) => (Math.abs(by) > 500 ? [until] : []));
 
 /** The deliveries that the comparison received before this one. */
 export function before({ deliveries }: GroundTruth, delivery: Delivery): readonly Delivery[] {
