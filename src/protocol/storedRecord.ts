@@ -7,7 +7,7 @@
  *
  * A type whose records share a row, or have no row of their own, has no stored form: nothing of Postgres could make it again.
  */
-import { type ContainerKey, containerKey } from './containerKey.ts';
+import { containerKey } from './containerKey.ts';
 import { plegEventMask } from './plegEventMask.ts';
 import {
   type CallTotals,
@@ -38,15 +38,18 @@ export const RETENTION_OF: Readonly<Record<StoredType, Retention>> = {
   mode_change: 'findings',
 };
 
-/** Null for a type without one. */
-export function storedForm(record: EvidenceRecord): StoredForm | null {
+/** Null for a type without one. `keyOf`: {@link containerKey}, or one that remembers. */
+export function storedForm(
+  record: EvidenceRecord,
+  keyOf: typeof containerKey = containerKey,
+): StoredForm | null {
   switch (record.type) {
     case 'container_event':
-      return eventForm(record);
+      return eventForm(record, keyOf);
     case 'relist_change':
-      return changeForm(record);
+      return changeForm(record, keyOf);
     case 'relist_minute':
-      return minuteForm(record, containerKey);
+      return minuteForm(record, keyOf);
     case 'finding':
       return findingForm(record);
     case 'mode_change':
@@ -59,10 +62,22 @@ export function storedForm(record: EvidenceRecord): StoredForm | null {
 /** JSON that everybody makes of the same value. */
 export function canonicalJson(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.toWellFormed());
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (typeof value !== 'object' || value === null || isCanonical(value)) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return `{${fields.map(([key, each]) => `${canonicalJson(key)}:${canonicalJson(each)}`).join(',')}}`;
+}
+
+/** Whether JSON.stringify makes the same of an object: nearly all forms are flat, and have their fields in order. */
+function isCanonical(value: object): boolean {
+  if (Array.isArray(value)) return false;
+  let before = '';
+  for (const [key, each] of Object.entries(value)) {
+    if (key < before || (typeof each === 'object' && each !== null)) return false;
+    if (!key.isWellFormed() || (typeof each === 'string' && !each.isWellFormed())) return false;
+    before = key;
+  }
+  return true;
 }
 
 // The bits of store.container_event.flags and store.relist_change.states.
@@ -92,15 +107,15 @@ const exitFlags = ({ code, reason }: ContainerExit): number =>
 export const changeStates = ({ oldState, newState, isSandbox }: RecordOf<'relist_change'>): number =>
   PLEG_STATES.indexOf(oldState) | (PLEG_STATES.indexOf(newState) << 4) | (isSandbox ? CHANGE_OF_SANDBOX : 0);
 
-const eventForm = (record: RecordOf<'container_event'>): StoredForm => ({
-  container_key: containerKey(record.containerId),
+const eventForm = (record: RecordOf<'container_event'>, keyOf: typeof containerKey): StoredForm => ({
+  container_key: keyOf(record.containerId),
   created_ns: `${BigInt(record.createdNs)}`,
   flags: eventFlags(record),
   received_at: record.t,
 });
 
-const changeForm = (record: RecordOf<'relist_change'>): StoredForm => ({
-  container_key: containerKey(record.containerId),
+const changeForm = (record: RecordOf<'relist_change'>, keyOf: typeof containerKey): StoredForm => ({
+  container_key: keyOf(record.containerId),
   pleg_events: plegEventMask(record.oldState, record.newState),
   states: changeStates(record),
   window_from: record.window.from,
@@ -146,11 +161,7 @@ const lagHistogram = (counts: readonly number[] = []): number[] | null =>
 /** The share of the time that a calm node has, which takes no room. */
 const MIN_PRESSURE = 0.01;
 
-/** `keyOf`: {@link containerKey}, or one that remembers. */
-export const minuteForm = (
-  record: RecordOf<'relist_minute'>,
-  keyOf: (id: string) => ContainerKey,
-): MinuteForm => ({
+export const minuteForm = (record: RecordOf<'relist_minute'>, keyOf: typeof containerKey): MinuteForm => ({
   ended_at: record.t + record.span,
   wall_at: record.wall,
   span_us: record.span,
@@ -222,7 +233,7 @@ function callColumns(calls: KubeletCalls | undefined) {
 }
 
 /** Null where no status was asked for; from the third on, where none was slow. */
-function statusColumns({ statuses }: RecordOf<'relist_minute'>, keyOf: (id: string) => ContainerKey) {
+function statusColumns({ statuses }: RecordOf<'relist_minute'>, keyOf: typeof containerKey) {
   const slowest = statuses?.slowest ?? null;
   return {
     statuses_asked: statuses?.asked ?? null,
