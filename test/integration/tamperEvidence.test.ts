@@ -362,6 +362,32 @@ needs('postgres')('tamper evidence', () => {
       });
     });
 
+    it('has nothing to say however batches are cut, repeated, delayed or sent again after a restart, and finds any row that is removed', async () => {
+      await fc.assert(
+        fc.asyncProperty(aDelivery, async ({ records, sizes, order, which }) => {
+          await spools.renew();
+          const first = await agent();
+          for (const record of records) first.spool.append(asSent(record), null);
+          await first.spool.flush();
+          const { epoch } = first.spool.current.meta;
+          // Some arrive twice, some never.
+          await first.ship(sizes[0], (batches) => order.flatMap((at) => batches[at] ?? []));
+          const acked = first.spool.current.ackedSeq;
+          await spools.close(first.spool);
+          const next = await agent();
+          next.goOnAt(acked + 1, epoch);
+          await next.ship(sizes[1]);
+          expect(await audited()).toMatchObject({ differences: 0, said: [] });
+          const rows = await query<{ of: string; row: string }>(databaseUrl, stored(epoch));
+          const one = rows[which % Math.max(1, rows.length)];
+          if (one === undefined) return;
+          const removed = `DELETE FROM store.${one.of} WHERE tableoid::regclass::text || ctid::text = '${one.row}'`;
+          expect((await audited(removed)).differences).toBeGreaterThan(0);
+        }),
+        { numRuns: 10 },
+      );
+    });
+
     /** Ships 1,200 records in batches of so many. */
     async function shipped(size = 500): Promise<Envelope[]> {
       const one = await agent();
@@ -429,6 +455,26 @@ needs('postgres')('tamper evidence', () => {
     return rows;
   };
 });
+
+const aDelivery = fc.record({
+  records: fc.array(anyRecord, { minLength: 1, maxLength: 60 }),
+  sizes: fc.tuple(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, max: 30 })),
+  /** Which batches arrive, in this order. */
+  order: fc.array(fc.nat(20), { maxLength: 30 }),
+  which: fc.nat(),
+});
+
+/** The rows of an epoch that are signed. */
+const stored = (epoch: string): string =>
+  ['container_event', 'relist_change', 'relist_minute', 'finding', 'mode_change']
+    .map(
+      (
+        of,
+      ) => `SELECT '${of}' AS of, r.tableoid::regclass::text || r.ctid::text AS row, r.seq FROM store.${of} r
+               JOIN store.context x ON x.context_id = r.context_id AND x.epoch = '${epoch}'`,
+    )
+    .join(' UNION ALL ')
+    .concat(' ORDER BY seq');
 
 /** As it arrives: through JSON, and checked. */
 function asSent(record: EvidenceRecord): EvidenceRecord {
