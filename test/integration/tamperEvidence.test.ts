@@ -289,18 +289,30 @@ needs('postgres')('tamper evidence', () => {
       );
     });
 
-    it('says of batches that were not signed that it cannot prove them', async () => {
-      const one = new SignedAgent(store, await spools.open());
-      one.spool.setContext(CONTEXT);
-      append(one, 1, 100);
-      await one.spool.flush();
-      await one.ship();
-      const { said, differences } = await audited();
-      expect(differences).toBe(0);
-      expect(said.join('\n')).toMatch(
-        /not proven: No head is about the rows of seq 1 and later. The first is seq 1: batches of this epoch were not signed/,
-      );
-    });
+    it.each([
+      ['not signed', undefined],
+      ['signed with a key that nobody knows', keyPair().key],
+    ])(
+      'says of batches that were %s that it cannot prove them, and stores no head of them',
+      async (_, key) => {
+        const one = new SignedAgent(store, await spools.open(), key, false);
+        one.spool.setContext(CONTEXT);
+        append(one, 1, 600);
+        await one.spool.flush();
+        await one.ship(100);
+        expect(
+          await query(
+            databaseUrl,
+            'SELECT head FROM store.epoch UNION ALL SELECT head FROM store.signed_head',
+          ),
+        ).toEqual([{ head: null }]);
+        const { said, differences } = await audited();
+        expect(differences).toBe(0);
+        expect(said.join('\n')).toMatch(
+          /not proven: No head is about the rows of seq 1 and later. The first is seq 1: batches of this epoch were not signed/,
+        );
+      },
+    );
 
     it('goes on to prove findings when retention has dropped the events, and says that it has', async () => {
       await shipped(100);

@@ -29,14 +29,14 @@ export class SignedAgent {
   readonly #deliveries: Deliveries;
   readonly node: string;
 
-  /** Without a key it does not sign. */
-  constructor(store: Store, spool: Spool, key?: KeyObject) {
+  /** Without a key it does not sign. `isSigned`: whether its batches are found to be signed by its node. */
+  constructor(store: Store, spool: Spool, key?: KeyObject, isSigned = key !== undefined) {
     this.#store = store;
     this.#spool = spool;
     this.#deliveries = new Deliveries(spool, INTERVALS);
     this.#deliveries.followSpool();
     this.#builder = new BatchBuilder(spool, this.#deliveries, key);
-    this.#isSigned = key !== undefined;
+    this.#isSigned = isSigned;
     this.node = spool.current.meta.node;
   }
   readonly #isSigned: boolean;
