@@ -2,7 +2,7 @@
  * The settings of `plegwatch audit`.
  */
 import { CLUSTER, logLevelFrom, moment } from '../platform/commonSettings.ts';
-import { optional, string, toggle } from '../platform/settings.ts';
+import { list, optional, repeated, string, toggle } from '../platform/settings.ts';
 import { DATABASE_SETTINGS } from '../store/settings.ts';
 
 export const AUDIT_SETTINGS = {
@@ -12,10 +12,12 @@ export const AUDIT_SETTINGS = {
   from: optional('time', 'only what was found since then', moment),
   to: optional('time', 'only what was found until then', moment),
   signatures: toggle('check that the stored records are those that the nodes signed, and not the findings'),
-  controllerKeysFile: optional(
-    'file',
-    "with --signatures: the controller's public keys, keys.json of its ConfigMap, from where the owner of the database could not change it",
-    string,
+  controllerKeysFile: repeated(
+    optional(
+      'file',
+      "with --signatures: the controller's public keys, keys.json of its ConfigMap, from where the owner of the database could not change it; may be given several times, where they were replaced",
+      list(string),
+    ),
   ),
   reports: optional(
     'file',

@@ -1,7 +1,7 @@
 /*
  * `plegwatch audit --signatures`: holds the stored rows of each epoch against the heads that its node signed. It only reads.
  *
- *   trusted     the controller's public key, which is given: what it signed are the nodes' keys, and what these signed are the heads
+ *   trusted     the controller's public keys, which are given: what they signed are the nodes' keys, and what these signed are the heads
  *   reported    a head that a PLEGReport showed, from a file: it says what must be stored even if the database has no head for it any more
  *   not proven  rows of which no head tells whether they were changed: the reason is printed
  */
@@ -19,7 +19,7 @@ import type { Retention } from '../protocol/storedRecord.ts';
 import type { SqlRunner } from '../store/runner.ts';
 import type { RowOf } from '../store/statement.ts';
 import { compareChain, type Head, type Seqs, type Stretch, seqsOutside } from './chainAudit.ts';
-import { readControllerKey } from './controllerKey.ts';
+import { readControllerKeys } from './controllerKeys.ts';
 import { type AskedEpochs, type EpochRow, listEpochs } from './epochRecords.ts';
 import { type ReportedHead, readReportedHeads } from './reportedHeads.ts';
 import { SignedRows } from './signedRows.ts';
@@ -28,16 +28,16 @@ import { mayIdle, readOnly } from './statements.ts';
 
 /** What the owner of the database could not change. */
 export interface Trusted {
-  readonly controllerKey: KeyObject;
+  readonly controllerKeys: readonly KeyObject[];
   readonly reported: readonly ReportedHead[];
 }
 
 /** Throws SETTING_INVALID. */
 export const readTrusted = async (files: {
-  readonly controllerKeysFile: string | undefined;
+  readonly controllerKeysFile: readonly string[] | undefined;
   readonly reports: string | undefined;
 }): Promise<Trusted> => ({
-  controllerKey: await readControllerKey(files.controllerKeysFile),
+  controllerKeys: await readControllerKeys(files.controllerKeysFile),
   reported: files.reports === undefined ? [] : await readReportedHeads(files.reports),
 });
 
@@ -103,11 +103,11 @@ export async function runSignatureAudit(audit: SignatureAudit): Promise<number> 
 }
 
 async function auditEpoch(
-  { sql, cluster, controllerKey, reported }: SignatureAudit,
+  { sql, cluster, controllerKeys, reported }: SignatureAudit,
   row: EpochRow,
 ): Promise<{ readonly results: readonly Result[]; readonly proven: number }> {
   const identity = { cluster, node: row.node };
-  const keys = await signersOf(sql, row, identity, controllerKey);
+  const keys = await signersOf(sql, row, identity, controllerKeys);
   const results: Result[] = [];
   const stored = (await sql.run(readHeads, [row.node_id, row.epoch])).rows;
   const heads = stored.flatMap((each) => {
@@ -153,17 +153,14 @@ async function signersOf(
   sql: SqlRunner,
   { node_id }: EpochRow,
   identity: NodeIdentity,
-  controllerKey: KeyObject,
+  controllerKeys: readonly KeyObject[],
 ): Promise<KeyObject[]> {
   const { rows } = await sql.run(readSigners, [node_id]);
   return rows.flatMap(({ public_key, signature }) => {
     const text = public_key.toString('base64url');
     const key = publicKeyOf(text);
-    const isEnrolled = isSignedBy(
-      controllerKey,
-      nodeKeyStatement(identity, text),
-      signature.toString('base64'),
-    );
+    const statement = nodeKeyStatement(identity, text);
+    const isEnrolled = controllerKeys.some((by) => isSignedBy(by, statement, signature.toString('base64')));
     return key !== null && isEnrolled ? [key] : [];
   });
 }

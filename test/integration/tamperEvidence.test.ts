@@ -77,7 +77,7 @@ needs('postgres')('tamper evidence', () => {
   describe('an audit of signatures', () => {
     const controller = keyPair();
     const nodeKey = keyPair();
-    const trusted: Trusted = { controllerKey: controller.publicKey, reported: [] };
+    const trusted: Trusted = { controllerKeys: [keyPair().publicKey, controller.publicKey], reported: [] };
 
     beforeEach(() => enrol(store, NODE, nodeKey.key, controller.key));
 
@@ -176,6 +176,10 @@ needs('postgres')('tamper evidence', () => {
       expect(said).toContain(
         `  SELECT * FROM plegwatch.container_events WHERE node = '${NODE}' AND epoch = '${epoch}' AND seq BETWEEN 300 AND 300;`,
       );
+      const finding = await audited("UPDATE store.finding SET cause = 'other' WHERE seq = 120");
+      const shown = [...said, ...finding.said].filter((each) => each.startsWith('  SELECT'));
+      const rows = await Promise.all(shown.map((each) => query(databaseUrl, each)));
+      expect(rows.map(({ length }) => length)).toEqual([1, 0, 0, 1, 0]);
     });
 
     it('does not believe a key that the owner of the database puts in place of the node’s, with heads signed anew', async () => {

@@ -1,5 +1,5 @@
 /*
- * The controller's public key that an audit of signatures trusts: from a file with the data `keys.json` of its ConfigMap.
+ * The controller's public keys that an audit of signatures trusts: from files, each with the data `keys.json` of its ConfigMap.
  */
 import type { KeyObject } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -8,8 +8,12 @@ import { parseControllerKeys } from '../protocol/enrolment.ts';
 import { publicKeyOf } from '../protocol/signature.ts';
 
 /** Throws SETTING_INVALID. */
-export async function readControllerKey(file: string | undefined): Promise<KeyObject> {
-  if (file === undefined) throw invalid('--signatures needs --controller-keys-file.');
+export async function readControllerKeys(files: readonly string[] = []): Promise<KeyObject[]> {
+  if (files.length === 0) throw invalid('--signatures needs --controller-keys-file.');
+  return Promise.all(files.map(readKey));
+}
+
+async function readKey(file: string): Promise<KeyObject> {
   const json = await readFile(file, 'utf8').catch((error: unknown) => {
     throw invalid(`--controller-keys-file cannot be read: ${messageOf(error)}.`);
   });
