@@ -293,6 +293,13 @@ needs('postgres')('tamper evidence', () => {
       );
     });
 
+    it('counts for the rows that a node may store in a day: one for each signed batch that is stored', async () => {
+      await shipped(100);
+      expect(await query(databaseUrl, 'SELECT day_rows FROM store.node')).toEqual([
+        { day_rows: 1200 + 12 + 2 },
+      ]);
+    });
+
     it.each([
       ['not signed', undefined],
       ['signed with a key that nobody knows', keyPair().key],

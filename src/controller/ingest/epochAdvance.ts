@@ -46,7 +46,8 @@ export async function advanceEpochs(
     advances.map(({ envelope }) => envelope.context.no),
     advances.map(({ scope }) => scope.contextId),
     advances.map(({ scope }) => scope.epoch),
-    advances.map(({ addedRows }) => addedRows),
+    // A head may be kept: a node that signs one chain after another has no more rows for it.
+    advances.map((advance) => advance.addedRows + (headOf(advance) === null ? 0 : 1)),
     advances.map(({ scope }) => scope.isSigned),
   ]);
   const ofNode = new Map(replies.map((row) => [row.node_id, row]));
