@@ -78,6 +78,17 @@ CREATE TABLE store.node_key (
 );
 CREATE INDEX node_key_cluster ON store.node_key (cluster_id);
 
+-- The keys that nodes signed with, also those that are no longer valid, each with the controller's signature under it: whoever checks stored records
+-- needs no key but the controller's. The ten latest of a node.
+CREATE TABLE store.node_signer (
+  node_id int4 NOT NULL REFERENCES store.node ON DELETE CASCADE,
+  cluster_id int2 NOT NULL,
+  public_key bytea NOT NULL,
+  signature bytea NOT NULL,
+  enrolled_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (node_id, public_key)
+);
+
 CREATE TABLE store.context (
   context_id int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   node_id int4 NOT NULL REFERENCES store.node,
@@ -115,6 +126,8 @@ CREATE TABLE store.context (
 --   last_stored_at                 when a batch of it was last stored
 --   last_new_at                    when a batch of it with records was last stored; the start of the epoch before that
 --   is_attributed                  whether every stored batch of it was signed
+--   head_seq, _from, _us, head, head_hints   the signed head with the highest seq: see store.signed_head; null where no signed batch has come
+--   head_kept_seq, head_kept_at    the last one that was kept there, and when; at first 0, and when the first head came
 --   kubelet_seen_from, _to         the first and the last stored scrape of the kubelet: in between, its mode is that of the mode changes
 CREATE TABLE store.epoch (
   node_id int4 NOT NULL REFERENCES store.node,
@@ -147,10 +160,37 @@ CREATE TABLE store.epoch (
   is_attributed bool NOT NULL DEFAULT true,
   closed_at timestamptz,
   close_cause text,
+  head_seq int4,
+  head_from int4,
+  head_us int8,
+  head bytea,
+  head_hints bytea,
+  head_kept_seq int4,
+  head_kept_at timestamptz,
   PRIMARY KEY (node_id, epoch)
 ) WITH (fillfactor = 50);
 CREATE INDEX epoch_open ON store.epoch (node_id, incarnation) WHERE closed_at IS NULL;
 CREATE INDEX epoch_incarnation ON store.epoch (node_id, incarnation);
+
+-- Heads of record chains that nodes signed, as far as they are kept: one an hour, one in 256 records, and the last of each chain; of days whose events are gone one
+-- a day. The latest of an epoch is in store.epoch.
+--   from_seq   the seq that the chain begins at
+--   record_us  when the record with this seq was, in microseconds since the epoch began
+--   head       the two digests of the records, by how long they are kept: events, findings; and the signature of the node
+--   hints      a byte for each of the last seqs up to this one: see hintOf in src/protocol/recordChain.ts
+CREATE TABLE store.signed_head (
+  node_id int4 NOT NULL,
+  epoch uuid NOT NULL,
+  seq int4 NOT NULL,
+  from_seq int4 NOT NULL,
+  cluster_id int2 NOT NULL,
+  stored_at timestamptz NOT NULL DEFAULT now(),
+  record_us int8 NOT NULL,
+  head bytea NOT NULL,
+  hints bytea NOT NULL,
+  PRIMARY KEY (node_id, epoch, seq, from_seq),
+  FOREIGN KEY (node_id, epoch) REFERENCES store.epoch ON DELETE CASCADE
+);
 
 -- What ingest knows of an epoch and its node when it judges a batch with the seqs first to last, none if last is below first. The caller has locked the
 -- epoch. The planner inlines it.

@@ -68,16 +68,20 @@ const commandLine: CommandLine = {
     },
     audit: {
       description:
-        'check the findings in Postgres against the other records there; exit code 3 if they differ',
+        'check the findings in Postgres against the other records there, or with --signatures all records against what nodes signed; exit code 3 if they differ',
       async load() {
         const { AUDIT_SETTINGS } = await import('./audit/settings.ts');
         return commandWith(AUDIT_SETTINGS, async (config) => {
           const { EXIT_DIFFERENCES, runAudit } = await import('./audit/command.ts');
+          const { readTrusted, runSignatureAudit } = await import('./audit/signatureAudit.ts');
+          const trusted = config.signatures ? await readTrusted(config) : null;
           const less = 'one node (--node), a shorter time (--from, --to)';
           await withStore({ ...config, name: 'audit', less }, async (store) => {
             const printLine = (line: string) => print(`${line}\n`);
             const differences = await store.transaction((sql) =>
-              runAudit({ ...config, sql, print: printLine }),
+              trusted === null
+                ? runAudit({ ...config, sql, print: printLine })
+                : runSignatureAudit({ ...config, ...trusted, sql, print: printLine }),
             );
             if (differences > 0) process.exitCode = EXIT_DIFFERENCES;
           });

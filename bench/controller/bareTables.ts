@@ -2,7 +2,7 @@
  * The bare tables: the same rows as a controller stores, inserted by unnest over one connection, in a transaction for each batch.
  */
 import { Client } from 'pg';
-import { containerKey } from '../../src/controller/ingest/containerKey.ts';
+import { containerKey } from '../../src/protocol/containerKey.ts';
 import { cpuMs } from '../processes.ts';
 import type { PreparedBatch, PreparedRecord } from './preparedBatches.ts';
 

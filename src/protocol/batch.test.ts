@@ -11,6 +11,7 @@ import {
   MAX_BATCH_RECORDS,
   MAX_DECODED_BYTES,
   readObjects,
+  type SignedHead,
 } from './batch.ts';
 import { type EvidenceRecord, parseRecord } from './record.ts';
 import { offset } from './units.ts';
@@ -67,6 +68,12 @@ const aBatch = (more: Partial<Batch> = {}): Batch => ({
   wall0: 1_700_000_000_000_000,
   objects: [anObject('c1')],
   records: [anEvent(1), anEvent(2)],
+  ...more,
+});
+
+const aHead = (more: Partial<SignedHead> = {}): SignedHead => ({
+  ...{ from: 1, at: 2, events: 'A'.repeat(43), findings: 'A'.repeat(43) },
+  ...{ sig: `${'A'.repeat(86)}==`, hints: 'AAA=' },
   ...more,
 });
 
@@ -127,6 +134,18 @@ describe('encoding a batch', () => {
     const decoded = await decodeBatch(await packedJson({ ...aBatch(), objects }));
     if (!decoded.ok) throw new Error(decoded.error);
     expect(readObjects(decoded.value)).toEqual([anObject('c1')]);
+  });
+
+  test.each<[string, Partial<Batch>]>([
+    ['begins after the first record', { head: aHead({ from: 2 }) }],
+    ['has a hint too few', { head: aHead({ hints: 'AA==' }) }],
+    ['is in a probe', { head: aHead({ hints: '' }), first: 3, last: 2, records: [], objects: [] }],
+  ])('a head is refused that %s', async (_, more) => {
+    expect(await refusal(await encodeBatch(aBatch(more)))).toMatchObject({
+      reason: 'not_a_batch',
+      error: 'head: is not about the records',
+    });
+    expect(await decodeBatch(await encodeBatch(aBatch({ head: aHead() })))).toMatchObject({ ok: true });
   });
 
   test('agents write an envelope version that controllers accept', () => {

@@ -69,6 +69,22 @@ export const ContextSchema = v.strictObject({
 /** The versions and settings that records were observed under. */
 export type Context = v.InferOutput<typeof ContextSchema>;
 
+const digest = v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{43}$/));
+const SignedHeadSchema = v.strictObject({
+  /** The seq that its chain begins at. */
+  from: positive,
+  /** `t` of the last record. */
+  at: v.pipe(v.number(), v.safeInteger(), v.minValue(-MAX_OFFSET), v.maxValue(MAX_OFFSET)),
+  /** The digests of the records, by how long they are kept. */
+  events: digest,
+  findings: digest,
+  sig: v.pipe(v.string(), v.regex(/^[A-Za-z0-9+/]{86}==$/)),
+  /** A byte for each record of the batch, in base64. Not signed: they only help to find a record. */
+  hints: v.pipe(v.string(), v.maxLength(4 * Math.ceil(MAX_BATCH_RECORDS / 3)), v.base64()),
+});
+/** The head of a record chain after the last record of a batch: see recordChain.ts. */
+export type SignedHead = v.InferOutput<typeof SignedHeadSchema>;
+
 const EnvelopeSchema = v.strictObject({
   v: v.literal(BATCH_VERSION),
   cluster: ClusterName,
@@ -101,6 +117,8 @@ const EnvelopeSchema = v.strictObject({
   /** When the batch was built: microseconds since the epoch's start, and the wall clock at that time. */
   mono0: duration,
   wall0: v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(MAX_WALL)),
+  /** What its node signs of all records up to the last one of the batch. Absent in a probe, and where the node has no key. */
+  head: v.optional(SignedHeadSchema),
   objects: list(4 * MAX_BATCH_RECORDS),
   records: list(MAX_BATCH_RECORDS),
 });
@@ -228,6 +246,10 @@ function inconsistency(e: Envelope): string | null {
   if (e.lost.some((range) => range.to < range.from)) return 'lost: a range ends before it begins';
   if (e.lost.some((range) => range.from <= e.last && range.to >= e.first))
     return 'lost: overlaps the records';
+  if (e.head !== undefined && !isHeadOf(e.head, e)) return 'head: is not about the records';
   if (e.prev === e.epoch) return 'prev: is the epoch itself';
   return null;
 }
+
+const isHeadOf = ({ from, hints }: SignedHead, { first, records }: Envelope): boolean =>
+  from <= first && records.length > 0 && Buffer.byteLength(hints, 'base64') === records.length;

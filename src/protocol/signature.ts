@@ -1,5 +1,5 @@
 /*
- * Signatures: of a node under its batches, of the controller under what it answers. Both are Ed25519.
+ * Signatures: of a node under its batches and heads, of the controller under what it answers and the keys that it enrols. All are Ed25519.
  *
  * What is signed begins with its purpose and names the cluster and the node, so that no signature is valid for another purpose, cluster or
  * node. Fields are separated by line feeds, which none of them can contain.
@@ -52,6 +52,25 @@ export function privateKeyOf(text: unknown, type: 'ed25519' | 'x25519'): KeyObje
 export function batchStatement({ cluster, node }: NodeIdentity, packed: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(`plegwatch batch 1\n${cluster}\n${node}\n`, 'utf8'), packed]);
 }
+
+/** What a node signs of its records up to a seq: see recordChain.ts. */
+export interface HeadStatement {
+  readonly from: number;
+  readonly seq: number;
+  readonly at: number;
+  readonly events: string;
+  readonly findings: string;
+}
+
+export const headStatement = (
+  { cluster, node }: NodeIdentity,
+  epoch: string,
+  { from, seq, at, events, findings }: HeadStatement,
+): Buffer => statement('plegwatch head 1', cluster, node, epoch, from, seq, at, events, findings);
+
+/** What the controller signs of a node's key that it has enrolled. */
+export const nodeKeyStatement = ({ cluster, node }: NodeIdentity, publicKey: string): Buffer =>
+  statement('plegwatch node key 1', cluster, node, publicKey);
 
 /** What the controller signs of an ack reply. */
 export const ackStatement = (

@@ -2,7 +2,7 @@
  * Which evidence is stored as a node's: what a pod enrolled a key for, with a token that the API server itself gave it, and signed with it.
  * On a real API server, Redis and Postgres.
  */
-import { type KeyObject, randomUUID } from 'node:crypto';
+import { createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +34,9 @@ import { ENROLMENT_FIELD, enrolmentDigest, sealEnrolment } from '../../src/proto
 import { ackReplyKey, queueOf } from '../../src/protocol/redisKeys.ts';
 import {
   batchStatement,
+  isSignedBy,
   newSigningKey,
+  nodeKeyStatement,
   publicKeyOf,
   publicKeyText,
   signatureOf,
@@ -119,6 +121,10 @@ needs(
       expect(shipper.enrolmentError).toBeNull();
       expect(shipper.ackError).toBeNull();
       expect(await attributed()).toEqual([{ node: 'node-a', attributed: true, records: 5 }]);
+      expect(await rows('SELECT head_from, head_seq FROM store.epoch')).toEqual([
+        { head_from: 1, head_seq: 5 },
+      ]);
+      expect(await signers()).toEqual([{ node: 'node-a', key: publicKeyText(key), isSigned: true }]);
       expect(seen.some((command) => command.includes('enrol.'))).toBe(true);
       expect(seen.filter((command) => command.includes(token.split('.')[2] ?? token))).toEqual([]);
       // The next agent of this node has the same key, and one of another node or machine has not.
@@ -626,6 +632,19 @@ const rejected = (count = 1) =>
     );
     return found.length >= count && found;
   });
+
+/** The keys that are kept, and whether the controller's signature is under them. */
+async function signers() {
+  const kept = await rows<{ name: string; public_key: Buffer; signature: Buffer }>(
+    'SELECT n.name, s.public_key, s.signature FROM store.node_signer s JOIN store.node n USING (node_id) ORDER BY 1',
+  );
+  return kept.map(({ name: node, public_key, signature }) => {
+    const key = public_key.toString('base64url');
+    const statement = nodeKeyStatement({ cluster: CLUSTER, node }, key);
+    const isSigned = isSignedBy(createPublicKey(keys.sign), statement, signature.toString('base64'));
+    return { node, key, isSigned };
+  });
+}
 
 const attributed = () =>
   rows('SELECT node, attributed, records_stored::int AS records FROM plegwatch.epochs ORDER BY node');

@@ -44,6 +44,9 @@ const OF_OTHER_PARTS = [
                             ack_generation, last_seq, last_seen, last_new_at)
    SELECT node_id, cluster_id, gen_random_uuid(), 0, 0, '', 'another', 0, started_at, 0, 0, now(), now() FROM store.epoch LIMIT 1`,
   `UPDATE store.epoch SET first_stored_at = now() - interval '1 hour', last_seen = now() + interval '1 hour', last_batch_at = now(), clock_moved_us = 0`,
+  `INSERT INTO store.signed_head (node_id, epoch, seq, from_seq, cluster_id, record_us, head, hints)
+   SELECT node_id, epoch, 1, 1, cluster_id, 0, '', '' FROM store.epoch`,
+  `INSERT INTO store.node_signer (node_id, cluster_id, public_key, signature) SELECT node_id, cluster_id, '', '' FROM store.node`,
   'INSERT INTO store.report (node_id, cluster_id) SELECT node_id, cluster_id FROM store.node',
   `INSERT INTO store.report_condition (node_id, cluster_id, type, status, reason, message, since)
    SELECT node_id, cluster_id, 'EvidenceComplete', 'True', '', '', now() FROM store.node`,

@@ -10,6 +10,8 @@ export interface Audited {
   readonly databaseUrl: string;
   /** All nodes, where none is given. */
   readonly node?: string | undefined;
+  /** More arguments. */
+  readonly more?: readonly string[];
   /** The built command line; this checkout's, where none is given. */
   readonly cli?: string;
 }
@@ -29,8 +31,8 @@ export async function auditCommand(audited: Audited): Promise<AuditOutcome> {
   }
 }
 
-function run({ cluster, databaseUrl, node, cli = CLI }: Audited): Promise<AuditOutcome> {
-  const args = [cli, 'audit', '--cluster', cluster, '--database-url', databaseUrl];
+function run({ cluster, databaseUrl, node, more = [], cli = CLI }: Audited): Promise<AuditOutcome> {
+  const args = [cli, 'audit', '--cluster', cluster, '--database-url', databaseUrl, ...more];
   if (node !== undefined) args.push('--node', node);
   return new Promise((resolve) => {
     execFile(process.execPath, args, (error, stdout, stderr) =>

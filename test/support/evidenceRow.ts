@@ -3,6 +3,7 @@
  */
 import { type BuildOptions, buildStatus } from '../../src/controller/reports/build.ts';
 import type { EvidenceRow, ListHangRow, NodeStateRow } from '../../src/controller/reports/evidence.ts';
+import { HEAD_BYTES } from '../../src/protocol/recordChain.ts';
 
 const NOW = '2026-11-20T12:00:00.250Z';
 export const ago = (seconds: number) => new Date(Date.parse(NOW) - seconds * 1000).toISOString();
@@ -43,6 +44,7 @@ export const row: EvidenceRow = {
   epoch: 'a1b2c3d4-0000-4000-8000-000000000001',
   complete_through: ago(6),
   attributed: true,
+  ...{ head_seq: 1200, head_from: 1, head: Buffer.alloc(HEAD_BYTES, 7) },
   kubelet_seen_to: ago(15),
   agent_version: '0.1.0',
   runtime_name: 'containerd',

@@ -4,8 +4,16 @@
 import type { KeyObject } from 'node:crypto';
 import { readClocks } from '../../platform/clock.ts';
 import { invariant } from '../../platform/invariant.ts';
-import { BATCH_VERSION, type Batch, batchId, type Context, encodeBatch } from '../../protocol/batch.ts';
+import {
+  BATCH_VERSION,
+  type Batch,
+  batchId,
+  type Context,
+  encodeBatch,
+  type SignedHead,
+} from '../../protocol/batch.ts';
 import type { ContainerIdentity } from '../../protocol/record.ts';
+import { RecordChain } from '../../protocol/recordChain.ts';
 import type { Epoch } from '../spool/epoch.ts';
 import type { SpoolEntry } from '../spool/segmentFormat.ts';
 import type { Spool } from '../spool/spool.ts';
@@ -21,6 +29,7 @@ export class BatchBuilder {
   readonly #key: KeyObject | undefined;
   readonly #spool: Spool;
   readonly #deliveries: Deliveries;
+  readonly #chains = new WeakMap<Epoch, RecordChain>();
   /** The first contexts of earlier epochs, for probes. */
   readonly #contexts = new WeakMap<Epoch, Context>();
 
@@ -85,9 +94,23 @@ export class BatchBuilder {
         .filter(({ from, to }) => to > epoch.ackedSeq && (to < first || from > last))
         .slice(0, MAX_LOST_RANGES),
       ...this.#clocks(epoch, entries),
+      ...this.#headOf(epoch, entries),
       objects: objectsOf(entries),
       records: entries.map(({ record }) => record),
     };
+  }
+
+  /** The signed head after these entries. None without a key, and in a probe. */
+  #headOf(epoch: Epoch, entries: readonly SpoolEntry[]): { readonly head?: SignedHead } {
+    const [first] = entries;
+    if (this.#key === undefined || first === undefined) return {};
+    let chain = this.#chains.get(epoch);
+    if (chain?.next !== first.seq) {
+      chain = new RecordChain(first.seq);
+      this.#chains.set(epoch, chain);
+    }
+    for (const entry of entries) chain.add(entry);
+    return { head: chain.sign(this.#key, epoch.meta, epoch.meta.epoch) };
   }
 
   /** The time since the epoch's start, and the wall clock then: now, or at the latest record in a batch of an earlier epoch. */

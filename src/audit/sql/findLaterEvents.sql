@@ -1,5 +1,5 @@
 -- The misses of an epoch whose event another incarnation of the agent received after the end of their window, each with the earliest such
--- event. Times are microseconds since the epoch began. A container's key is made of its id as in src/controller/ingest/containerKey.ts.
+-- event. Times are microseconds since the epoch began. A container's key is made of its id as in src/protocol/containerKey.ts.
 -- $1 node_id, $2 epoch, $3 context_ids, $4 up to seq, $5 start of the epoch in microseconds since 1970
 WITH missed AS MATERIALIZED (
   SELECT f.finding_id, f.event_type, coalesce(f.window_to, f.detected_at) AS until,

@@ -3,9 +3,9 @@
  */
 import { invariant } from '../../platform/invariant.ts';
 import { type Envelope, readObjects } from '../../protocol/batch.ts';
+import { type ContainerKey, containerKeys } from '../../protocol/containerKey.ts';
 import type { ContainerIdentity } from '../../protocol/record.ts';
 import type { SqlRunner } from '../../store/runner.ts';
-import { type ContainerKey, containerKeys } from './containerKey.ts';
 import { ensureContext } from './statements.ts';
 
 export interface BatchScope {

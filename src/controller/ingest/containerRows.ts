@@ -2,10 +2,11 @@
  * Rows of `store.container` that a batch needs: one for each id and day that its events, changes and slow statuses mention. An id without an
  * identity, and a sandbox that only its container mentions, get a row too, so that the id itself is never lost. Pure.
  */
+
+import type { ContainerKey } from '../../protocol/containerKey.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import { dayOf } from '../../store/partitions.ts';
 import type { BatchScope } from './batchScope.ts';
-import type { ContainerKey } from './containerKey.ts';
 import type { StorableRecord } from './recordValidation.ts';
 
 export interface ContainerRow {

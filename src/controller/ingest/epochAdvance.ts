@@ -3,7 +3,8 @@
  */
 
 import { invariant } from '../../platform/invariant.ts';
-import type { Envelope } from '../../protocol/batch.ts';
+import type { Envelope, SignedHead } from '../../protocol/batch.ts';
+import { packHead } from '../../protocol/recordChain.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import type { RowOf } from '../../store/statement.ts';
 import { type LockedEpoch, type MissingRecords, sealedTime } from './epoch.ts';
@@ -45,7 +46,8 @@ export async function advanceEpochs(
     advances.map(({ envelope }) => envelope.context.no),
     advances.map(({ scope }) => scope.contextId),
     advances.map(({ scope }) => scope.epoch),
-    advances.map(({ addedRows }) => addedRows),
+    // A head may be kept: a node that signs one chain after another has no more rows for it.
+    advances.map((advance) => advance.addedRows + (headOf(advance) === null ? 0 : 1)),
     advances.map(({ scope }) => scope.isSigned),
   ]);
   const ofNode = new Map(replies.map((row) => [row.node_id, row]));
@@ -64,6 +66,7 @@ async function applyToEpochs(
   const scrapes = advances.map(({ records, scope }) =>
     records.flatMap((record) => scrapesOf(record, scope.epochStart)),
   );
+  const heads = advances.map(headOf);
   const { rows } = await runner.run(updateEpochs, [
     advances.map(({ scope }) => scope.nodeId),
     advances.map(({ scope }) => scope.epoch),
@@ -83,9 +86,17 @@ async function applyToEpochs(
     advances.map(({ envelope }) => envelope.wall0),
     advances.map(({ envelope }) => envelope.records.length > 0),
     advances.map(({ scope }) => scope.isSigned),
+    heads.map((head) => head?.from ?? null),
+    heads.map((head) => head?.at ?? null),
+    heads.map((head) => (head === null ? null : packHead(head))),
+    heads.map((head) => (head === null ? null : Buffer.from(head.hints, 'base64'))),
   ]);
   return rows;
 }
+
+/** Of a signed batch only, so that nobody else can let a chain end; and of one that is stored, so that repeated batches add no rows. */
+const headOf = ({ envelope: { head }, scope, records }: EpochAdvance): SignedHead | null =>
+  scope.isSigned && records.length > 0 && head !== undefined ? head : null;
 
 type RestoredEpoch = RowOf<typeof restoreEpoch>;
 

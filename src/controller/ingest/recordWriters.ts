@@ -2,20 +2,15 @@
  * Writes the records of a batch: the columns of each type, and the rows of `store.container` that events and changes refer to.
  */
 import { messageOf } from '../../platform/errors.ts';
-import {
-  type ContainerExit,
-  EXIT_REASONS,
-  PLEG_STATES,
-  type RecordOf,
-  type RecordType,
-} from '../../protocol/record.ts';
+import { plegEventMask } from '../../protocol/plegEventMask.ts';
+import type { RecordType } from '../../protocol/record.ts';
+import { changeStates, eventFlags } from '../../protocol/storedRecord.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
 import { literal } from '../../store/literal.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { command } from '../../store/statement.ts';
 import type { BatchScope } from './batchScope.ts';
 import { containerRows } from './containerRows.ts';
-import { plegEventMask } from './plegEventMask.ts';
 import { refusedByDatabase, type StorableRecord, type UnstorableRecord } from './recordValidation.ts';
 import {
   type BatchRecords,
@@ -37,15 +32,6 @@ import {
   upsertGaps,
   upsertStreamSessions,
 } from './statements.ts';
-
-// The bits of store.container_event.flags and store.relist_change.states.
-const REPLAYED = 256;
-const HAS_SANDBOX_STATUS = 512;
-const EVENT_OF_SANDBOX = 1024;
-const HAS_EXIT_CODE = 2048;
-const EXIT_REASON_SHIFT = 12;
-const EXIT_CODE_SHIFT = 16;
-const CHANGE_OF_SANDBOX = 256;
 
 /** Writes records of any type, of batches each of which is of another node. Throws if a record turns out to be stored already. */
 export async function writeRecords(
@@ -112,29 +98,6 @@ async function writeContainers(
     rows.map(({ container }) => container),
   ]);
 }
-
-function eventFlags({
-  eventType,
-  replayed,
-  hasSandboxStatus,
-  isSandbox,
-  exit,
-}: RecordOf<'container_event'>): number {
-  return (
-    eventType |
-    (replayed ? REPLAYED : 0) |
-    (hasSandboxStatus ? HAS_SANDBOX_STATUS : 0) |
-    (isSandbox ? EVENT_OF_SANDBOX : 0) |
-    (exit === undefined ? 0 : exitFlags(exit))
-  );
-}
-
-const exitFlags = ({ code, reason }: ContainerExit): number =>
-  ((EXIT_REASONS.indexOf(reason) + 1) << EXIT_REASON_SHIFT) |
-  (code === null ? 0 : HAS_EXIT_CODE | (code << EXIT_CODE_SHIFT));
-
-const changeStates = ({ oldState, newState, isSandbox }: RecordOf<'relist_change'>): number =>
-  PLEG_STATES.indexOf(oldState) | (PLEG_STATES.indexOf(newState) << 4) | (isSandbox ? CHANGE_OF_SANDBOX : 0);
 
 const writeContainerEvents = recordWriter('container_event', insertContainerEvents, (rows) => [
   ...keysOf(rows),

@@ -19,7 +19,7 @@ import {
   openEnrolment,
 } from '../../protocol/enrolment.ts';
 import { ACK_REPLIES_TTL_S, ackReplyKey } from '../../protocol/redisKeys.ts';
-import { enrolledStatement, signatureOf } from '../../protocol/signature.ts';
+import { enrolledStatement, nodeKeyStatement, signatureOf } from '../../protocol/signature.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { ensureNode } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
@@ -98,7 +98,7 @@ export class Enroller {
     if (!reviewed.ok) return this.#refuse(reviewed.error, node, sealed);
     const subject = reviewed.value;
     if (subject.node !== node) return this.#refuse(`the token is of node ${subject.node}`, node, sealed);
-    const validFor = await this.#store(enrolment, subject);
+    const validFor = await this.#store(enrolment, subject, keys);
     if (validFor < 1) return this.#refuse('the token has expired, by the clock of Postgres', node, sealed);
     await this.#confirm(sealed, enrolment, validFor, keys);
     return 'enrolled';
@@ -108,10 +108,12 @@ export class Enroller {
   async #store(
     { node, publicKey }: Enrolment,
     { expiresAt, podUid, nodeUid }: TokenSubject,
+    { sign }: ControllerKeys,
   ): Promise<number> {
-    const { store, clusterId, nodeKeys } = this.#options;
+    const { store, cluster, clusterId, nodeKeys } = this.#options;
     const key = Buffer.from(publicKey, 'base64url');
-    const values = [clusterId, node, key, expiresAt, podUid, nodeUid];
+    const signature = signatureOf(sign, nodeKeyStatement({ cluster, node }, publicKey));
+    const values = [clusterId, node, key, expiresAt, podUid, nodeUid, Buffer.from(signature, 'base64')];
     const { rows } = await store.transaction(async (runner) => {
       await runner.run(ensureNode, [clusterId, node, nodeUid]);
       return runner.run(upsertNodeKey, values);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ago, build, DAY, hang, miss, row, state, withState } from '../../../test/support/evidenceRow.ts';
+import { HEAD_BYTES } from '../../protocol/recordChain.ts';
 import { digestOf, MAX_REPORT_BYTES, recheckAfter } from './build.ts';
 import type { EvidenceRow, ListHangRow } from './evidence.ts';
 
@@ -16,6 +17,11 @@ describe('the status', () => {
       observed24h: { expected: 100, matched: 98, unobservable: 1, coveredSeconds: DAY - 60 },
       missed: { total: 3, last24h: 2, resolved24h: 1, lastAt: '2026-11-20T11:50:00Z' },
     });
+  });
+
+  test('has no signed head where somebody has cut it: the report is written all the same', () => {
+    expect(build().agent.signedHead).toMatchObject({ seq: 1200, from: 1 });
+    expect(build({ head: Buffer.alloc(HEAD_BYTES - 1) }).agent).not.toHaveProperty('signedHead');
   });
 
   test('has no `missed` if nothing was covered, so that an unsafe runtime does not look like a faultless one', () => {

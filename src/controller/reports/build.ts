@@ -2,6 +2,7 @@
  * Builds the status of a report from the evidence of its node. Pure: the time comes with the row, from the database's clock.
  */
 import { createHash } from 'node:crypto';
+import { HEAD_BYTES, unpackHead } from '../../protocol/recordChain.ts';
 import {
   conditionOf,
   conditionsOf,
@@ -37,6 +38,7 @@ export function buildStatus(row: EvidenceRow, options: BuildOptions = {}): Repor
     agent: present({
       version: cut(row.agent_version, 128),
       epoch: row.epoch ?? undefined,
+      signedHead: signedHeadOf(row),
       lastSeen: reporting ? undefined : timeOf(row.last_seen),
     }),
     runtime: present({ name: cut(row.runtime_name, 128), version: cut(row.runtime_version, 128) }),
@@ -130,6 +132,12 @@ function completenessRecheck({ now, first_seen }: EvidenceRow): number {
 }
 
 const modeOf = (state: NodeStateRow | null): string => pascalWord(state?.mode ?? null) ?? 'Unknown';
+
+function signedHeadOf({ head, head_seq, head_from }: EvidenceRow): ReportStatus['agent']['signedHead'] {
+  if (head?.length !== HEAD_BYTES || head_seq === null || head_from === null) return undefined;
+  const { events, findings } = unpackHead(head);
+  return { seq: head_seq, from: head_from, events, findings };
+}
 
 /** An unknown mode has lasted since the kubelet was last scraped. */
 function modeSinceOf({ kubelet_seen_to }: EvidenceRow, state: NodeStateRow | null): string | undefined {
@@ -227,7 +235,7 @@ function modeChangeOf(change: ModeChangeRow): ReportedModeChange {
   });
 }
 
-/** Drops the oldest entries, then the free texts, until the status fits. */
+/** Drops the oldest entries, then the head, then the free texts, until the status fits. */
 function fitInto(status: ReportStatus, maxBytes: number): ReportStatus {
   let fitting = status;
   while (bytesOf(fitting) > maxBytes) {
@@ -244,6 +252,8 @@ function shorter(status: ReportStatus): ReportStatus | null {
     return { ...status, missedEvents: missedEvents.slice(0, -1) };
   }
   if (modeHistory.length > 0) return { ...status, modeHistory: modeHistory.slice(0, -1) };
+  const { signedHead, ...agent } = status.agent;
+  if (signedHead !== undefined) return { ...status, agent };
   if (stream?.reason !== undefined || stream?.lastError !== undefined) {
     return { ...status, stream: present({ state: stream.state, since: stream.since }) };
   }

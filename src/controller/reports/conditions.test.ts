@@ -89,6 +89,7 @@ describe('conditions', () => {
     last_seen: null,
     state: null,
     epoch: null,
+    ...{ head_seq: null, head_from: null, head: null },
     complete_through: null,
     kubelet_seen_to: null,
     agent_version: '',

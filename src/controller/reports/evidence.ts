@@ -65,6 +65,8 @@ export const readEvidence = statement(
     complete_through: epoch.complete_through,
     /** Whether every stored batch of the epoch was signed; null if there is none. */
     attributed: nullable(bool),
+    /** The latest head that its node signed; null if there is none. */
+    ...{ head_seq: epoch.head_seq, head_from: epoch.head_from, head: epoch.head },
     /** The last stored scrape of the kubelet, by any of the node's agents. */
     kubelet_seen_to: epoch.kubelet_seen_to,
     ...{ agent_version: text, runtime_name: text, runtime_version: text, kubelet_version: text },

@@ -25,6 +25,15 @@ export const REPORT_STATUS = object('The evidence, as of observedAt. There is no
   agent: object('The agent on the node.', {
     'version?': text(128, 'Version of the agent.'),
     'epoch?': matching(36, /^[0-9a-f-]*$/, "Id of the agent's current epoch, as in SQL."),
+    'signedHead?': object(
+      'What the node had signed of its records when this status was built. With a copy of it, plegwatch audit --signatures finds what was removed since. Absent while nothing is signed.',
+      {
+        seq: count('The last record.'),
+        from: count('The record that the digests begin with.'),
+        events: matching(43, /^[A-Za-z0-9_-]{43}$/, 'Digest of events, changes and minutes.'),
+        findings: matching(43, /^[A-Za-z0-9_-]{43}$/, 'Digest of findings and mode changes.'),
+      },
+    ),
     'lastSeen?': time(
       'When a batch of the agent was last stored. Absent if none ever was, and while the agent reports (condition AgentReporting): the report is not written again for every batch. SQL has the current value.',
     ),

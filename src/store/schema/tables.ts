@@ -184,6 +184,12 @@ export const nodeKey = table('node_key', {
   ...all(text, 'pod_uid'),
   ...some(text, 'node_uid'),
 });
+export const nodeSigner = table('node_signer', {
+  ...all(int4, 'node_id'),
+  ...all(int2, 'cluster_id'),
+  ...all(bytea, 'public_key signature'),
+  ...all(timestamptz, 'enrolled_at'),
+});
 export const context = table('context', {
   ...all(int4, 'context_id node_id context_no'),
   ...all(int2, 'cluster_id'),
@@ -205,6 +211,18 @@ export const epoch = table('epoch', {
   ...some(int8, 'delay_us clock_moved_us'),
   ...all(bool, 'is_attributed'),
   ...some(text, 'close_cause'),
+  ...some(int4, 'head_seq head_from head_kept_seq'),
+  ...some(int8, 'head_us'),
+  ...some(bytea, 'head head_hints'),
+  ...some(timestamptz, 'head_kept_at'),
+});
+export const signedHead = table('signed_head', {
+  ...all(int4, 'node_id seq from_seq'),
+  ...all(uuid, 'epoch'),
+  ...all(int2, 'cluster_id'),
+  ...all(timestamptz, 'stored_at'),
+  ...all(int8, 'record_us'),
+  ...all(bytea, 'head hints'),
 });
 export const readyChange = table('ready_change', {
   ...all(int4, 'node_id'),

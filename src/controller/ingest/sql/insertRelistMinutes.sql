@@ -1,7 +1,7 @@
 -- $1 cluster_id, then arrays: node_id, context_id, seq, at (microseconds since 1970), relists, errors, max_us,
 -- hist (each an array literal), sandboxes, containers, exited_sandboxes, exited_containers, sandbox_list_bytes, container_list_bytes, expected,
 -- matched, unobservable, covered_us, span_us; from the
--- kubelet, null where it reported nothing: relists, hist (as a literal), last_seen_age_us, discarded, stream_errors, list_p99_us,
+-- kubelet, null where it reported nothing: relists, hist (as a literal), last_seen_age_ms, discarded, stream_errors, list_p99_ms,
 -- intervals, interval_us, resident_bytes; its calls, null where they were not counted: counted_from, counted_to (microseconds since 1970),
 -- relist_us, longest_list_us, cpu_us, and of the two lists and the two statuses each: calls, errors (null: none), us;
 -- and again for every minute: wall_at
@@ -29,10 +29,8 @@ SELECT date_trunc('minute', t.at), (t.at AT TIME ZONE 'UTC')::date, u.node_id, u
        u.expected, u.matched, u.unobservable, u.covered_us, u.span_us,
        t.at + u.span_us * interval '1 microsecond',
        u.kubelet_relists, u.kubelet_hist::int2[],
-       -- Of null and a number, least is the number.
-       CASE WHEN u.kubelet_last_seen_age_us IS NOT NULL THEN least(u.kubelet_last_seen_age_us / 1000, 2147483647) END,
-       u.kubelet_discarded, u.kubelet_stream_errors,
-       u.kubelet_list_p99_us / 1000.0::float8, u.kubelet_intervals, u.kubelet_interval_us, u.kubelet_resident_bytes,
+       u.kubelet_last_seen_age_ms, u.kubelet_discarded, u.kubelet_stream_errors,
+       u.kubelet_list_p99_ms, u.kubelet_intervals, u.kubelet_interval_us, u.kubelet_resident_bytes,
        timestamptz 'epoch' + u.kubelet_counted_from * interval '1 microsecond',
        timestamptz 'epoch' + u.kubelet_counted_to * interval '1 microsecond',
        u.kubelet_relist_us, u.kubelet_longest_list_us, u.kubelet_cpu_us,
@@ -47,14 +45,14 @@ SELECT date_trunc('minute', t.at), (t.at AT TIME ZONE 'UTC')::date, u.node_id, u
        u.kubelet_start_hist::int2[], u.kubelet_stop_hist::int2[]
 FROM unnest($2::int4[], $3::int4[], $4::int4[], $5::int8[], $6::int4[], $7::int4[], $8::int8[], $9::text[], $10::int4[], $11::int4[], $12::int4[],
             $13::int4[], $14::int4[], $15::int4[], $16::int4[], $17::int4[], $18::int4[], $19::int8[], $20::int8[], $21::int4[], $22::text[],
-            $23::int8[], $24::int4[], $25::int4[], $26::int8[], $27::int4[], $28::int8[], $29::int8[], $30::int8[], $31::int8[], $32::int8[],
+            $23::int4[], $24::int4[], $25::int4[], $26::float8[], $27::int4[], $28::int8[], $29::int8[], $30::int8[], $31::int8[], $32::int8[],
             $33::int8[], $34::int8[], $35::int4[], $36::int4[], $37::int4[], $38::int4[], $39::int4[], $40::int4[], $41::int4[], $42::int4[],
             $43::int4[], $44::int4[], $45::int4[], $46::int4[], $47::int8[], $48::bytea[], $49::int4[], $50::int4[], $51::int8[], $52::int8[],
             $53::int8[], $54::bool[], $55::int4[], $56::int4[], $57::int4[], $58::int4[], $59::int4[], $60::int4[],
             $61::int8[], $62::int8[], $63::int8[], $64::int4[], $65::int4[], $66::int4[], $67::int4[], $68::text[], $69::text[], $70::text[], $71::text[])
   AS u (node_id, context_id, seq, at, relists, errors, max_us, hist, sandboxes, containers, exited_sandboxes, exited_containers, sandbox_list_bytes,
-        container_list_bytes, expected, matched, unobservable, covered_us, span_us, kubelet_relists, kubelet_hist, kubelet_last_seen_age_us,
-        kubelet_discarded, kubelet_stream_errors, kubelet_list_p99_us, kubelet_intervals, kubelet_interval_us, kubelet_resident_bytes,
+        container_list_bytes, expected, matched, unobservable, covered_us, span_us, kubelet_relists, kubelet_hist, kubelet_last_seen_age_ms,
+        kubelet_discarded, kubelet_stream_errors, kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us, kubelet_resident_bytes,
         kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_longest_list_us, kubelet_cpu_us, kubelet_sandbox_lists,
         kubelet_sandbox_list_errors, kubelet_sandbox_list_us, kubelet_container_lists, kubelet_container_list_errors, kubelet_container_list_us,
         kubelet_sandbox_statuses, kubelet_sandbox_status_errors, kubelet_sandbox_status_us, kubelet_container_statuses,

@@ -3,7 +3,8 @@
 -- seqs as multiranges, $8 time of the latest stored record or null, $9 and $10 times of the first and the last stored scrape or null,
 -- $11 the latest time up to which a stored minute says that everything is decided, or null,
 -- $12 the wall clock of the node when the batch was sealed (microseconds since 1970), $13 whether it has records, $14 whether the
--- node signed it
+-- node signed it, and of the head of its record chain, null where none is to be stored: $15 the seq that the chain begins at, $16 when its last record was
+-- (microseconds since the epoch began), $17 digests and signature, $18 a hint for each record of the batch
 --
 -- When its agent ran is known on the clock of the epoch. The shortest delay of its batches is the best that is known of how that relates to
 -- the database's: a batch that waited has a longer one. It grows by 500 ppm, for which the two may drift apart, and what was
@@ -12,16 +13,30 @@ WITH given AS (
   SELECT u.*, u.stored_seqs::int4multirange AS stored, u.unstored_seqs::int4multirange AS unstored,
          timestamptz 'epoch' + u.sealed_us * interval '1 microsecond' AS sealed_at
   FROM unnest($1::int4[], $2::uuid[], $3::int4[], $4::int4[], $5::int8[], $6::text[], $7::text[], $8::int8[], $9::int8[], $10::int8[],
-              $11::int8[], $12::int8[], $13::bool[], $14::bool[])
+              $11::int8[], $12::int8[], $13::bool[], $14::bool[], $15::int4[], $16::int8[], $17::bytea[], $18::bytea[])
     AS u (node_id, epoch, ack_generation, last, sealed_us, stored_seqs, unstored_seqs, record_us, scraped_from_us, scraped_to_us, decided_us,
-          wall_us, has_records, is_signed)
+          wall_us, has_records, is_signed, head_from, head_us, head, hints)
 ), next AS (
-  SELECT g.*, e.received + g.stored AS received, e.lost + g.unstored - g.stored AS lost, clock.delay_us, clock.moved_us,
+  SELECT g.*, e.cluster_id, e.head_seq AS old_seq, e.head_from AS old_from, e.head_us AS old_us, e.head AS old_head, e.head_hints AS old_hints, h.*, e.received + g.stored AS received, e.lost + g.unstored - g.stored AS lost, clock.delay_us, clock.moved_us,
          CASE WHEN g.sealed_at > e.last_batch_at AND abs(clock.moved_us - e.clock_moved_us) > 1000000 THEN clock.delay_us
               ELSE least(clock.delay_us, e.delay_us + greatest(0, extract(epoch FROM g.sealed_at - e.last_batch_at) * 500)::int8) END AS least_delay_us
   FROM given g
   JOIN store.epoch e ON e.node_id = g.node_id AND e.epoch = g.epoch,
-       LATERAL (SELECT (extract(epoch FROM now() - g.sealed_at) * 1000000)::int8 AS delay_us, g.wall_us - g.sealed_us AS moved_us) AS clock
+       LATERAL (SELECT (extract(epoch FROM now() - g.sealed_at) * 1000000)::int8 AS delay_us, g.wall_us - g.sealed_us AS moved_us) AS clock,
+       LATERAL (
+         SELECT g.head IS NOT NULL AND g.last > coalesce(e.head_seq, 0) AS is_latest_head,
+                g.head IS NOT NULL AND e.head_from IS NOT NULL AND g.head_from <> e.head_from AS is_other_chain,
+                g.head IS NOT NULL AND g.last > e.head_seq AND (g.last - e.head_kept_seq >= 256
+                  OR date_trunc('hour', e.head_kept_at, 'UTC') < date_trunc('hour', now(), 'UTC')) AS is_kept_head,
+                CASE WHEN g.head_from = e.head_from AND g.last - octet_length(g.hints) = e.head_seq THEN e.head_hints ELSE '' END || g.hints
+                  AS all_hints) AS h
+), kept AS (
+  -- Of two chains that meet, the last head of the earlier one is kept too.
+  INSERT INTO store.signed_head (node_id, epoch, seq, from_seq, cluster_id, record_us, head, hints)
+  SELECT node_id, epoch, last, head_from, cluster_id, head_us, head, all_hints FROM next WHERE is_kept_head OR (is_other_chain AND NOT is_latest_head)
+  UNION ALL
+  SELECT node_id, epoch, old_seq, old_from, cluster_id, old_us, old_head, old_hints FROM next WHERE is_other_chain AND is_latest_head
+  ON CONFLICT DO NOTHING
 ), acked AS (
   SELECT *, store.acked_seq(received, lost) AS acked_seq FROM next
 )
@@ -47,6 +62,13 @@ UPDATE store.epoch e SET
   last_stored_at = now(),
   last_new_at = CASE WHEN a.has_records THEN now() ELSE e.last_new_at END,
   is_attributed = e.is_attributed AND a.is_signed,
+  head_seq = CASE WHEN a.is_latest_head THEN a.last ELSE e.head_seq END,
+  head_from = CASE WHEN a.is_latest_head THEN a.head_from ELSE e.head_from END,
+  head_us = CASE WHEN a.is_latest_head THEN a.head_us ELSE e.head_us END,
+  head = CASE WHEN a.is_latest_head THEN a.head ELSE e.head END,
+  head_hints = CASE WHEN a.is_kept_head THEN '' WHEN a.is_latest_head THEN a.all_hints ELSE e.head_hints END,
+  head_kept_seq = CASE WHEN a.is_kept_head THEN a.last WHEN a.head IS NOT NULL THEN coalesce(e.head_kept_seq, 0) ELSE e.head_kept_seq END,
+  head_kept_at = CASE WHEN a.is_kept_head THEN now() WHEN a.head IS NOT NULL THEN coalesce(e.head_kept_at, now()) ELSE e.head_kept_at END,
   -- The agent came back after it was given up.
   closed_at = CASE WHEN e.close_cause = 'abandoned' THEN NULL ELSE e.closed_at END,
   close_cause = nullif(e.close_cause, 'abandoned')

@@ -3,7 +3,7 @@
 WITH w AS (SELECT now() AS now, now() - interval '24 hours' AS day_ago, now() - interval '1 hour' AS hour_ago)
 SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
        coalesce(r.created_at, n.first_seen, w.now) AS created_at, r.written_at, r.status_digest,
-       e.epoch, e.complete_through, e.attributed, o.kubelet_seen_to,
+       e.epoch, e.complete_through, e.attributed, e.head_seq, e.head_from, e.head, o.kubelet_seen_to,
        coalesce(x.agent_version, '') AS agent_version, coalesce(x.runtime_name, '') AS runtime_name,
        coalesce(x.runtime_version, '') AS runtime_version, coalesce(x.kubelet_version, '') AS kubelet_version,
        CASE WHEN s.node_id IS NOT NULL THEN to_jsonb(s) END AS state,
@@ -39,7 +39,7 @@ LEFT JOIN store.context x ON x.context_id = n.context_id
 -- What an earlier agent reported says nothing of the present.
 LEFT JOIN store.node_state s ON s.node_id = n.node_id AND s.incarnation = n.incarnation
 LEFT JOIN LATERAL (
-  SELECT e.epoch, e.complete_through, e.is_attributed AS attributed FROM store.epoch e
+  SELECT e.epoch, e.complete_through, e.is_attributed AS attributed, e.head_seq, e.head_from, e.head FROM store.epoch e
   WHERE e.node_id = n.node_id AND e.incarnation = n.incarnation ORDER BY e.last_stored_at DESC LIMIT 1
 ) e ON true
 LEFT JOIN LATERAL (

@@ -8,7 +8,7 @@
  *   exited         ContainerStarted  -                ContainerChanged   ContainerRemoved
  *   unknown        ContainerStarted  ContainerDied    -                  ContainerDied, ContainerRemoved
  */
-import { PLEG_EVENTS, type PlegEvent, type PlegState } from '../../protocol/record.ts';
+import { PLEG_EVENTS, type PlegEvent, type PlegState } from './record.ts';
 
 export function plegEventMask(oldState: PlegState, newState: PlegState): number {
   return plegEvents(oldState, newState).reduce((mask, event) => mask | (1 << PLEG_EVENTS.indexOf(event)), 0);

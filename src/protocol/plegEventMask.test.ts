@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { PLEG_EVENTS, PLEG_STATES, type PlegState } from '../../protocol/record.ts';
 import { plegEventMask } from './plegEventMask.ts';
+import { PLEG_EVENTS, PLEG_STATES, type PlegState } from './record.ts';
 
 const named = (oldState: PlegState, newState: PlegState) =>
   PLEG_EVENTS.filter((_, bit) => (plegEventMask(oldState, newState) & (1 << bit)) !== 0);
