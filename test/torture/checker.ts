@@ -251,7 +251,7 @@ function isExplained({ node, cause }: SeqGap, { faults, forgetful }: TortureEvid
 }
 
 const hadFault = (
-  kind: 'full disk' | 'bad sector' | 'flipped bit' | 'clock',
+  kind: 'full disk' | 'bad sector' | 'flipped bit' | 'clock' | 'slow disk',
   node: string | undefined,
   faults: readonly Event[],
 ): boolean => faults.some(({ fault }) => fault.kind === kind && `node-${fault.node}` === node);
@@ -268,7 +268,7 @@ function hadDeath(
   { deaths, faults, store }: TortureEvidence,
 ): boolean {
   if (cause === 'silent' && !store.gaps.some((gap) => gap.node === node)) return false;
-  const moved = hadFault('clock', node, faults);
+  const moved = hadFault('clock', node, faults) || hadFault('slow disk', node, faults);
   return deaths.some(
     ({ node: died, at }) => died === node && (moved || (at >= from - SLACK_MS && at <= to + SLACK_MS)),
   );

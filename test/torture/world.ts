@@ -184,14 +184,11 @@ export class World {
     return world;
   }
 
-  /** Runs work on a part after the work queued before it. */
-  inTurn(part: string, work: () => Promise<void>): Promise<void> {
-    const before = this.#turns.get(part) ?? Promise.resolve();
-    const turn = before.then(work);
-    this.#turns.set(
-      part,
-      turn.catch(() => undefined),
-    );
+  /** Runs work on parts after the work queued before it on any of them. */
+  inTurn(parts: readonly string[], work: () => Promise<void>): Promise<void> {
+    const turn = Promise.all(parts.map((part) => this.#turns.get(part))).then(work);
+    const ended = turn.catch(() => undefined);
+    for (const part of parts) this.#turns.set(part, ended);
     return turn;
   }
 
