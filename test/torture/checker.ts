@@ -94,6 +94,8 @@ export interface CheckedStore {
   readonly downtimes: readonly AgentDowntime[];
   readonly undeclared: readonly UndeclaredGap[];
   readonly miscounted: readonly MiscountedHour[];
+  /** Nodes that there are not. */
+  readonly strangers: readonly string[];
   readonly folded: Folded;
 }
 
@@ -169,7 +171,10 @@ export function checkRecords(evidence: TortureEvidence): CheckResult {
     attempted: due,
     stored,
     lost,
-    unexpected: store.rows.flatMap((row) => differenceFrom(row, attempted.get(nameOf(row)))),
+    unexpected: [
+      ...store.rows.flatMap((row) => differenceFrom(row, attempted.get(nameOf(row)))),
+      ...store.strangers.map((node) => `${node}: there is no such node`),
+    ],
     duplicated: [...rows].flatMap(([name, all]) => (all.length > 1 ? [`${name}: ${all.length} rows`] : [])),
     declared,
     unexplained: [

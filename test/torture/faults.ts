@@ -17,12 +17,13 @@ import {
 } from '../../devtools/localServices/process.ts';
 import { variableOf } from '../../src/platform/settings.ts';
 import { ackReplyKey, inboxKey } from '../../src/protocol/redisKeys.ts';
+import { CLUSTER } from '../support/batches.ts';
 import { type DiskFailures, diskFailures, failDisk, SECTOR_BYTES } from '../support/failingDisk.ts';
 import { moveClock } from '../support/movedClock.ts';
 import { FORGED_SEQ } from './ackWatch.ts';
 import type { BreakableRoute } from './route.ts';
 import type { Event, Fault, Part, RouteName } from './schedule.ts';
-import { CLUSTER, QUEUES, type World } from './world.ts';
+import { QUEUES, type World } from './world.ts';
 
 const WAITS_WITHIN_MS = 240_000;
 
