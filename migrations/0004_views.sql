@@ -344,10 +344,27 @@ CROSS JOIN LATERAL (
     SELECT g.epoch, g.scope, g.cause, g.from_at, coalesce(g.to_at, 'infinity') AS to_at
     FROM store.gap g JOIN span s ON s.epoch = g.epoch WHERE g.node_id = n.node_id AND g.scope <> 'seq'
   ), loss AS (
-    -- Lost records say nothing of the time after the first one that is not lost, however late the loss was declared.
-    SELECT g.epoch, CASE WHEN g.from_seq = 1 THEN '-infinity' ELSE g.from_at END AS from_at,
-           CASE WHEN g.to_at IS NULL OR g.to_seq >= s.last_seq THEN 'infinity' ELSE least(g.to_at, next.at) END AS to_at
+    -- When the lost records were written: between those around them, however late the loss was declared. Minutes are written at their ends.
+    SELECT w.scope, g.epoch, coalesce(CASE WHEN w.scope = 'stream' THEN before.at ELSE before.minute END, '-infinity') AS from_at,
+           CASE WHEN g.to_seq >= s.last_seq THEN 'infinity' ELSE coalesce(after.at, 'infinity') END AS to_at
     FROM store.gap g JOIN span s ON s.epoch = g.epoch
+    CROSS JOIN LATERAL (
+      SELECT max(r.at) AS at, max(r.minute) AS minute
+      FROM store.context x CROSS JOIN LATERAL (
+        (SELECT v.received_at AS at, NULL::timestamptz AS minute FROM store.container_event v
+         WHERE v.node_id = x.node_id AND v.context_id = x.context_id AND v.seq < g.from_seq ORDER BY v.seq DESC LIMIT 1)
+        UNION ALL
+        (SELECT h.window_to, NULL FROM store.relist_change h
+         WHERE h.node_id = x.node_id AND h.context_id = x.context_id AND h.seq < g.from_seq ORDER BY h.seq DESC LIMIT 1)
+        UNION ALL
+        (SELECT m.ended_at, m.ended_at FROM store.relist_minute m
+         WHERE m.node_id = x.node_id AND m.context_id = x.context_id AND m.seq < g.from_seq ORDER BY m.seq DESC LIMIT 1)
+        UNION ALL
+        (SELECT f.detected_at, NULL FROM store.finding f
+         WHERE f.node_id = x.node_id AND f.context_id = x.context_id AND f.seq < g.from_seq ORDER BY f.seq DESC LIMIT 1)
+      ) r
+      WHERE x.node_id = g.node_id AND x.epoch = g.epoch
+    ) before
     CROSS JOIN LATERAL (
       SELECT min(r.at) AS at
       FROM store.context x CROSS JOIN LATERAL (
@@ -364,7 +381,8 @@ CROSS JOIN LATERAL (
          WHERE f.node_id = x.node_id AND f.context_id = x.context_id AND f.seq > g.to_seq ORDER BY f.seq LIMIT 1)
       ) r
       WHERE x.node_id = g.node_id AND x.epoch = g.epoch
-    ) next
+    ) after
+    CROSS JOIN (VALUES ('stream'), ('list'), ('kubelet')) AS w (scope)
     WHERE g.node_id = n.node_id AND g.scope = 'seq' AND g.filled_at IS NULL
   ), told AS (
     -- From when until when a record says that nothing else lasts: a session, or an open gap, excludes another one, and a relist a gap of lists.
@@ -380,9 +398,8 @@ CROSS JOIN LATERAL (
     -- Sorted together, so that the work does not grow with the product of losses and minutes.
     SELECT scope, epoch, from_at AS at, to_at AS told_to, NULL AS lost_from, NULL AS lost_to FROM told WHERE epoch IN (SELECT epoch FROM loss)
     UNION ALL
-    SELECT w.scope, l.epoch, m.at, NULL, m.lost_from, m.lost_to
-    FROM loss l, (VALUES ('stream'), ('list'), ('kubelet')) AS w (scope),
-         LATERAL (VALUES (l.from_at, NULL, l.to_at), (l.to_at, l.from_at, NULL)) AS m (at, lost_from, lost_to)
+    SELECT l.scope, l.epoch, m.at, NULL, m.lost_from, m.lost_to
+    FROM loss l, LATERAL (VALUES (l.from_at, NULL, l.to_at), (l.to_at, l.from_at, NULL)) AS m (at, lost_from, lost_to)
   ), known AS (
     SELECT m.*, max(told_to) OVER before >= at AS is_told, told_to IS NOT NULL AND max(lost_to) OVER before >= at AS is_begun_in_loss
     FROM moment m WINDOW before AS (PARTITION BY scope, epoch ORDER BY at RANGE UNBOUNDED PRECEDING)

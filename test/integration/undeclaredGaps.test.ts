@@ -293,6 +293,31 @@ needs('postgres')('an undeclared gap', () => {
     },
   );
 
+  it('is none after lost records that a batch without records declared, which says nothing of their time', async () => {
+    const [first, second] = [incarnation(1, 0), incarnation(2, 105)];
+    const lost = [{ from: 4, to: 4, cause: 'spool_corrupt' }];
+    const before = [gap('stream', 0, 5), session(1, 5, 30), gap('stream', 28, 40)];
+    await commitAll(databaseUrl, [
+      cut(first, 40, before),
+      cut(first, 0, [], { lost, held: [{ epoch: first.epoch, incarnation: 1, last: 5 }] }),
+      cut(first, 41, [event(5, { t: 41 * SECOND })], { first: 5, last: 5, lost }),
+      cut(second, 20, [gap('agent', -4, 0.1, 'died'), gap('stream', 0, null)], { prev: first.epoch }),
+    ]);
+    expect(await undeclared()).toEqual([]);
+  });
+
+  it('is listed before lost records, however late the loss was declared', async () => {
+    const agent = incarnation(1, 0);
+    const [last, next] = [event(3, { t: 60 * SECOND }), event(5, { t: 70 * SECOND })];
+    const lost = [{ from: 4, to: 4, cause: 'spool_unreadable' }];
+    await commitAll(databaseUrl, [
+      cut(agent, 60, [gap('stream', 0, 5), session(1, 5, 40), last]),
+      cut(agent, 80, [next, gap('stream', 70, null)], { first: 5, last: 6 }),
+      cut(agent, 90, [], { lost }),
+    ]);
+    expect(await undeclared()).toEqual([['stream', 40, 60]]);
+  });
+
   it('is none between lost records of which the first may have begun a gap, and the others have ended it', async () => {
     const agent = incarnation(1, 0);
     const lost = [2, 5].map((seq) => ({ from: seq, to: seq, cause: 'spool_unreadable' }));
