@@ -296,12 +296,13 @@ needs('postgres')('an undeclared gap', () => {
   it('is none after lost records that a batch without records declared, which says nothing of their time', async () => {
     const [first, second] = [incarnation(1, 0), incarnation(2, 105)];
     const lost = [{ from: 4, to: 4, cause: 'spool_corrupt' }];
+    const held = [{ epoch: first.epoch, incarnation: 1, last: 5 }];
     const before = [gap('stream', 0, 5), session(1, 5, 30), gap('stream', 28, 40)];
     await commitAll(databaseUrl, [
       cut(first, 40, before),
-      cut(first, 0, [], { lost, held: [{ epoch: first.epoch, incarnation: 1, last: 5 }] }),
-      cut(first, 41, [event(5, { t: 41 * SECOND })], { first: 5, last: 5, lost }),
       cut(second, 20, [gap('agent', -4, 0.1, 'died'), gap('stream', 0, null)], { prev: first.epoch }),
+      cut(first, 0, [], { lost, held }),
+      cut(first, 41, [event(5, { t: 41 * SECOND })], { first: 5, last: 5, lost, held }),
     ]);
     expect(await undeclared()).toEqual([]);
   });
