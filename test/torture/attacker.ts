@@ -33,6 +33,8 @@ const FLOOD = 1_000;
 const EVERY = 20;
 const MAX_KNOWN = 100;
 const RETRY_MS = 100;
+/** No fault keeps it from Redis for so long. */
+const GIVES_UP_AFTER_MS = 240_000;
 
 export interface AttackerOptions {
   readonly seed: number;
@@ -65,6 +67,8 @@ export class Attacker {
     this.#options = options;
     this.#random = randomFor(options.seed, 'attacker');
     this.#running = this.#run();
+    // Whoever stops it hears of an error.
+    this.#running.catch(() => undefined);
   }
 
   get hasEnded(): boolean {
@@ -80,7 +84,7 @@ export class Attacker {
     this.#floodIsDue = true;
   }
 
-  /** Resolves when it has done its operations. */
+  /** Resolves when it has done its operations. Throws if it could not. */
   async stop(): Promise<void> {
     this.#mayEnd = true;
     await this.#running;
@@ -90,11 +94,13 @@ export class Attacker {
   /** Ends it, whatever it has done. */
   async abandon(): Promise<void> {
     this.#done = this.#options.operations;
-    await this.stop();
+    this.#mayEnd = true;
+    await Promise.allSettled([this.#running]);
   }
 
   async #run(): Promise<void> {
     const { pauseMs, agentUrl, adminUrl } = this.#options;
+    let succeeded = performance.now();
     while (!this.#isDone) {
       const [agent, admin] = [connected(agentUrl()), connected(adminUrl)];
       try {
@@ -102,10 +108,12 @@ export class Attacker {
           if (this.#done % EVERY === 0) await this.#spy(admin);
           await this.#operation(agent);
           this.#done += 1;
+          succeeded = performance.now();
           if (!this.#mayEnd) await delay(pauseMs);
         }
-      } catch {
+      } catch (error) {
         // Redis is down, or has another password: the other faults.
+        if (performance.now() - succeeded > GIVES_UP_AFTER_MS) throw error;
         await delay(RETRY_MS);
       } finally {
         agent.disconnect();
