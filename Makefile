@@ -40,8 +40,7 @@ versions: ## Try real kubelets 1.28 to 1.37 with real containerds 1.7 to 2.4, an
 
 test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, 100,000 operations on inboxes, a soak, critest, a large fleet, replicas that die, real versions, the long benchmark (root)
 	@$(MAKE) histories HISTORIES=1000000
-	@$(MAKE) torture TORTURE='--schedules 100 --quiet'
-	@PLEGWATCH_OPERATIONS=100000 $(node) node_modules/vitest/vitest.mjs run test/integration/queueFuzz.test.ts
+	@$(MAKE) torture TORTURE='--schedules 100 --operations 100000 --quiet'
 	@$(MAKE) soak
 	@$(MAKE) critest
 	@$(MAKE) fleet

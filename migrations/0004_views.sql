@@ -341,12 +341,31 @@ CROSS JOIN LATERAL (
     WHERE m.node_id = n.node_id AND m.day >= (greatest(since, kept.minutes) AT TIME ZONE 'UTC')::date - 1
       AND m.day <= (until AT TIME ZONE 'UTC')::date
   ), gap AS (
-    SELECT g.epoch, g.scope, g.cause,
-           CASE WHEN g.from_seq = 1 THEN '-infinity' ELSE g.from_at END AS from_at,
-           CASE WHEN g.to_at IS NULL OR g.to_seq >= s.last_seq THEN 'infinity' ELSE least(g.to_at, next.at) END AS to_at
+    SELECT g.epoch, g.scope, g.cause, g.from_at, coalesce(g.to_at, 'infinity') AS to_at
+    FROM store.gap g JOIN span s ON s.epoch = g.epoch WHERE g.node_id = n.node_id AND g.scope <> 'seq'
+  ), loss AS (
+    -- When the lost records were written: between those around them, however late the loss was declared. Minutes are written at their ends.
+    SELECT w.scope, g.epoch, coalesce(CASE WHEN w.scope = 'stream' THEN before.at ELSE before.minute END, '-infinity') AS from_at,
+           CASE WHEN g.to_seq >= s.last_seq THEN 'infinity' ELSE coalesce(after.at, 'infinity') END AS to_at
     FROM store.gap g JOIN span s ON s.epoch = g.epoch
-    -- Lost records say nothing of the time after the first one that is not lost, however late the loss was declared.
-    LEFT JOIN LATERAL (
+    CROSS JOIN LATERAL (
+      SELECT max(r.at) AS at, max(r.minute) AS minute
+      FROM store.context x CROSS JOIN LATERAL (
+        (SELECT v.received_at AS at, NULL::timestamptz AS minute FROM store.container_event v
+         WHERE v.node_id = x.node_id AND v.context_id = x.context_id AND v.seq < g.from_seq ORDER BY v.seq DESC LIMIT 1)
+        UNION ALL
+        (SELECT h.window_to, NULL FROM store.relist_change h
+         WHERE h.node_id = x.node_id AND h.context_id = x.context_id AND h.seq < g.from_seq ORDER BY h.seq DESC LIMIT 1)
+        UNION ALL
+        (SELECT m.ended_at, m.ended_at FROM store.relist_minute m
+         WHERE m.node_id = x.node_id AND m.context_id = x.context_id AND m.seq < g.from_seq ORDER BY m.seq DESC LIMIT 1)
+        UNION ALL
+        (SELECT f.detected_at, NULL FROM store.finding f
+         WHERE f.node_id = x.node_id AND f.context_id = x.context_id AND f.seq < g.from_seq ORDER BY f.seq DESC LIMIT 1)
+      ) r
+      WHERE x.node_id = g.node_id AND x.epoch = g.epoch
+    ) before
+    CROSS JOIN LATERAL (
       SELECT min(r.at) AS at
       FROM store.context x CROSS JOIN LATERAL (
         (SELECT v.received_at AS at FROM store.container_event v
@@ -362,8 +381,37 @@ CROSS JOIN LATERAL (
          WHERE f.node_id = x.node_id AND f.context_id = x.context_id AND f.seq > g.to_seq ORDER BY f.seq LIMIT 1)
       ) r
       WHERE x.node_id = g.node_id AND x.epoch = g.epoch
-    ) next ON g.scope = 'seq'
-    WHERE g.node_id = n.node_id AND g.filled_at IS NULL
+    ) after
+    CROSS JOIN (VALUES ('stream'), ('list'), ('kubelet')) AS w (scope)
+    WHERE g.node_id = n.node_id AND g.scope = 'seq' AND g.filled_at IS NULL
+  ), told AS (
+    -- From when until when a record says that nothing else lasts: a session, or an open gap, excludes another one, and a relist a gap of lists.
+    SELECT 'stream' AS scope, epoch, armed_at AS from_at, closed_at AS to_at FROM session WHERE armed_at IS NOT NULL
+    UNION ALL
+    SELECT 'list', epoch, from_at, from_at FROM minute WHERE relists > 0
+    UNION ALL
+    SELECT 'kubelet', epoch, from_at, from_at FROM minute WHERE kubelet_relists IS NOT NULL
+    UNION ALL
+    SELECT w.scope, g.epoch, g.from_at, g.to_at FROM gap g, (VALUES ('stream'), ('list'), ('kubelet')) AS w (scope)
+    WHERE g.scope IN (w.scope, 'agent') AND g.to_at = 'infinity'
+  ), moment AS (
+    -- Sorted together, so that the work does not grow with the product of losses and minutes.
+    SELECT scope, epoch, from_at AS at, to_at AS told_to, NULL AS lost_from, NULL AS lost_to FROM told WHERE epoch IN (SELECT epoch FROM loss)
+    UNION ALL
+    SELECT l.scope, l.epoch, m.at, NULL, m.lost_from, m.lost_to
+    FROM loss l, LATERAL (VALUES (l.from_at, NULL, l.to_at), (l.to_at, l.from_at, NULL)) AS m (at, lost_from, lost_to)
+  ), known AS (
+    SELECT m.*, max(told_to) OVER before >= at AS is_told, told_to IS NOT NULL AND max(lost_to) OVER before >= at AS is_begun_in_loss
+    FROM moment m WINDOW before AS (PARTITION BY scope, epoch ORDER BY at RANGE UNBOUNDED PRECEDING)
+  ), excuse AS (
+    -- But what they began lasts, and its end repeats when it began: until the agent died, or another loss swallowed its end too.
+    SELECT scope, epoch, lost_from AS from_at,
+           CASE WHEN is_told THEN at WHEN next IS NULL THEN 'infinity' WHEN next = next_in_loss THEN next ELSE at END AS to_at
+    FROM (
+      SELECT k.*, min(at) FILTER (WHERE told_to IS NOT NULL) OVER after AS next, min(at) FILTER (WHERE is_begun_in_loss) OVER after AS next_in_loss
+      FROM known k WINDOW after AS (PARTITION BY scope, epoch ORDER BY at RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)
+    ) k
+    WHERE lost_from IS NOT NULL
   ), watched AS (
     SELECT 'stream' AS scope, s.epoch, s.from_at, s.to_at, interval '0' AS precision FROM span s
     UNION ALL
@@ -384,7 +432,9 @@ CROSS JOIN LATERAL (
     SELECT 'kubelet', epoch, from_at, ended_at FROM minute WHERE kubelet_relists IS NOT NULL
     UNION ALL
     SELECT w.scope, g.epoch, g.from_at, g.to_at FROM gap g, (VALUES ('stream'), ('list'), ('kubelet')) AS w (scope)
-    WHERE g.scope IN (w.scope, 'agent', 'spool', 'seq') OR g.scope = 'stream' AND g.cause = 'agent_stalled'
+    WHERE g.scope IN (w.scope, 'agent', 'spool') OR g.scope = 'stream' AND g.cause = 'agent_stalled'
+    UNION ALL
+    SELECT scope, epoch, from_at, to_at FROM excuse
   ), ordered AS (
     SELECT p.scope, p.epoch, p.from_at, w.precision,
            max(p.to_at) OVER (PARTITION BY p.scope, p.epoch ORDER BY p.from_at, p.to_at

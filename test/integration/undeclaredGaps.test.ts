@@ -255,6 +255,102 @@ needs('postgres')('an undeclared gap', () => {
     },
   );
 
+  it.each([
+    ['an event', []],
+    ['a subscription without an event', [session(2, null, null)]],
+    ['a stall', [gap('stream', 30, 40, 'reader_stalled')]],
+  ])(
+    'is none after lost records that may have begun a session or a gap which lasted until the agent died, where only %s is stored',
+    async (_, after) => {
+      const [first, second] = [incarnation(1, 0), incarnation(2, 105)];
+      const lost = [{ from: 2, to: 3, cause: 'spool_unreadable' }];
+      const records = [event(4, { t: 20 * SECOND }), ...after];
+      await commitAll(databaseUrl, [
+        cut(first, 10, [gap('stream', 0, 5)]),
+        cut(first, 90, records, { first: 4, last: 3 + records.length, lost }),
+        cut(second, 20, [gap('agent', -4, 0.1, 'died'), gap('stream', 0, null)], { prev: first.epoch }),
+      ]);
+      expect(await undeclared()).toEqual([]);
+    },
+  );
+
+  it.each([
+    ['a session that lasted on', session(1, 5, 40), ['stream', 40, 101]],
+    ['a session that began later', session(2, 60, 80), ['stream', 20, 60], ['stream', 80, 101]],
+    ['a gap that began later', gap('stream', 60, null), ['stream', 20, 60]],
+  ] as const)(
+    'is listed although records are lost, where %s says that nothing that these began was going on',
+    async (_, told, ...listed) => {
+      const [first, second] = [incarnation(1, 0), incarnation(2, 105)];
+      const lost = [{ from: 2, to: 3, cause: 'spool_unreadable' }];
+      const after = [event(4, { t: 20 * SECOND }), told];
+      await commitAll(databaseUrl, [
+        cut(first, 10, [gap('stream', 0, 5)]),
+        cut(first, 90, after, { first: 4, last: 5, lost }),
+        cut(second, 20, [gap('agent', -4, 0.1, 'died'), gap('stream', 0, null)], { prev: first.epoch }),
+      ]);
+      expect(await undeclared()).toEqual(listed);
+    },
+  );
+
+  it('is none after lost records that a batch without records declared, which says nothing of their time', async () => {
+    const [first, second] = [incarnation(1, 0), incarnation(2, 105)];
+    const lost = [{ from: 4, to: 4, cause: 'spool_corrupt' }];
+    const held = [{ epoch: first.epoch, incarnation: 1, last: 5 }];
+    const before = [gap('stream', 0, 5), session(1, 5, 30), gap('stream', 28, 40)];
+    await commitAll(databaseUrl, [
+      cut(first, 40, before),
+      cut(second, 20, [gap('agent', -4, 0.1, 'died'), gap('stream', 0, null)], { prev: first.epoch }),
+      cut(first, 0, [], { lost, held }),
+      cut(first, 41, [event(5, { t: 41 * SECOND })], { first: 5, last: 5, lost, held }),
+    ]);
+    expect(await undeclared()).toEqual([]);
+  });
+
+  it('is listed before lost records, however late the loss was declared', async () => {
+    const agent = incarnation(1, 0);
+    const [last, next] = [event(3, { t: 60 * SECOND }), event(5, { t: 70 * SECOND })];
+    const lost = [{ from: 4, to: 4, cause: 'spool_unreadable' }];
+    await commitAll(databaseUrl, [
+      cut(agent, 60, [gap('stream', 0, 5), session(1, 5, 40), last]),
+      cut(agent, 80, [next, gap('stream', 70, null)], { first: 5, last: 6 }),
+      cut(agent, 90, [], { lost }),
+    ]);
+    expect(await undeclared()).toEqual([['stream', 40, 60]]);
+  });
+
+  it('is none between lost records of which the first may have begun a gap, and the others have ended it', async () => {
+    const agent = incarnation(1, 0);
+    const lost = [2, 5].map((seq) => ({ from: seq, to: seq, cause: 'spool_unreadable' }));
+    const between = [20, 40].map((at, i) => event(3 + i, { t: at * SECOND }));
+    const after = [event(6, { t: 70 * SECOND }), session(1, 60, null)];
+    await commitAll(databaseUrl, [
+      cut(agent, 10, [gap('stream', 0, 5)]),
+      cut(agent, 50, between, { first: 3, last: 4, lost: lost.slice(0, 1) }),
+      cut(agent, 90, after, { first: 6, last: 7, lost }),
+    ]);
+    expect(await undeclared()).toEqual([]);
+  });
+
+  it('is listed where lists did not work after lost records that may have said so, and worked again meanwhile', async () => {
+    const agent = incarnation(1, 0);
+    const lost = [{ from: 2, to: 2, cause: 'spool_unreadable' }];
+    const silent = (from: number) => minute(from, 0, 300);
+    const records = [silent(60), silent(360)];
+    await commitAll(databaseUrl, [
+      cut(agent, 10, [gap('stream', 0, null)]),
+      cut(agent, 700, records, { first: 3, last: 4, lost }),
+    ]);
+    expect(await undeclared()).toEqual([]);
+    await commitAll(databaseUrl, [
+      cut(agent, 1_100, [minute(660, 12), silent(720)], { first: 5, last: 6, lost }),
+    ]);
+    expect(await undeclared()).toEqual([
+      ['list', 360, 660],
+      ['list', 720, 1_100],
+    ]);
+  });
+
   it('is a period of more than two minutes without a relist or a gap of lists', async () => {
     await commitAll(databaseUrl, [
       cut(incarnation(1, 0), 1_000, [

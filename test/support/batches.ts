@@ -22,7 +22,7 @@ export const CLUSTER = 'test';
 
 /** An incarnation of an agent that started `agoMs` ago and whose clock is right. */
 export function agentIncarnation(node: string, no = 1, agoMs = 60_000) {
-  const epoch = randomUUID();
+  const epoch: string = randomUUID();
   const startedUs = (Date.now() - agoMs) * 1000;
   return {
     node,
@@ -127,13 +127,13 @@ export function createSender(redisUrl: string, queueCount: number): Sender {
   };
 }
 
-/** Inputs in all inboxes of a cluster, and jobs in its queues that are not done. */
-export async function inputsLeft(redis: RedisClient, queues: number, cluster = CLUSTER): Promise<number> {
+/** Inputs in all inboxes, and jobs in the queues that are not done. */
+export async function inputsLeft(redis: RedisClient, queues: number): Promise<number> {
   const counts = await Promise.all(
     Array.from({ length: queues }, async (_, queue) => {
-      const key = `${queuePrefix(cluster, queue)}:${QUEUE_NAME}`;
+      const key = `${queuePrefix(CLUSTER, queue)}:${QUEUE_NAME}`;
       return [
-        await redis.hlen(inboxKey(cluster, queue)),
+        await redis.hlen(inboxKey(CLUSTER, queue)),
         await redis.llen(`${key}:wait`),
         await redis.llen(`${key}:active`),
         await redis.zcard(`${key}:delayed`),

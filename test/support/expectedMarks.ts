@@ -8,6 +8,7 @@ import type { UnobservableCause } from '../../src/agent/compare/unobservableReas
 import type { ScrapeFailure } from '../../src/agent/observe/kubelet/scrapeError.ts';
 import type { PodsStreamEnd } from '../../src/agent/observe/pods/podsStream.ts';
 import type { SubscriptionState } from '../../src/agent/observe/stream/subscription.ts';
+import type { REMOVAL_KINDS } from '../../src/controller/ingest/inbox.ts';
 import type { UnstorableRecord } from '../../src/controller/ingest/recordValidation.ts';
 import type { Rejection } from '../../src/controller/ingest/rejections.ts';
 import type { FindingKind, GapScope, HangVerdict } from '../../src/protocol/record.ts';
@@ -171,9 +172,9 @@ const GAPS: Readonly<Record<GapScope, Readonly<Record<string, Expectations>>>> =
 const ATTRIBUTION = elsewhere('test/integration/attribution');
 const HOSTILE_BATCHES = elsewhere('test/integration/hostileBatches');
 const REJECTED: Readonly<Record<Rejection['reason'], Expectations>> = {
-  not_json: INGEST,
-  not_a_batch: INGEST,
-  other_cluster: INGEST,
+  not_json: inEach,
+  not_a_batch: inEach,
+  other_cluster: inEach,
   implausible_seq: HOSTILE_BATCHES,
   unknown_node: HOSTILE_BATCHES,
   over_quota: elsewhere('test/integration/rowQuota'),
@@ -184,6 +185,14 @@ const REJECTED: Readonly<Record<Rejection['reason'], Expectations>> = {
   attributed_epoch: ATTRIBUTION,
   other_node: ATTRIBUTION,
 };
+
+/** What is removed from an inbox unread, and what Redis does not let an agent do. */
+const REMOVALS: Readonly<Record<(typeof REMOVAL_KINDS)[number], Expectations>> = {
+  bad_id: inEach,
+  oversized: inEach,
+  stray_inbox: inEach,
+};
+const REFUSED: Readonly<Record<string, Expectations>> = { by_redis: inEach };
 
 const SLOW_STATUSES = elsewhere('src/agent/observe/slowStatusSearch');
 const HANGS: Readonly<Record<HangVerdict, Expectations>> = {
@@ -211,7 +220,9 @@ function snakeCase(name: string): string {
 const FAMILIES: Readonly<Record<string, Readonly<Record<string, Expectations>>>> = {
   finding: FINDINGS,
   unobservable: UNOBSERVABLE,
-  rejected: REJECTED,
+  rejected: { ...REJECTED, over_the_cap: inEach },
+  removal: REMOVALS,
+  refused: REFUSED,
   hang: HANGS,
   repair: REPAIRS,
   ...Object.fromEntries(Object.entries(GAPS).map(([scope, causes]) => [`gap ${scope}`, causes])),

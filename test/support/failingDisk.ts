@@ -1,18 +1,21 @@
 /*
- * Loaded into an agent before its program: makes its disk fail as a file says. Segments have sectors that cannot be read, or cannot be
- * synced.
+ * Loaded into an agent before its program: makes its disk fail as a file says. Segments have sectors that cannot be read, cannot be
+ * synced, or are slow to write.
  *
  *   node --import 'file:///…/support/failingDisk.ts?as=/path/of/the/file' …
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import promises, { type FileHandle } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
+import { setTimeout as delay } from 'node:timers/promises';
 
 const HERE = new URL(import.meta.url);
 export const SECTOR_BYTES = 4096;
 
 export interface DiskFailures {
   readonly failsToSync: boolean;
+  /** How long a write or a sync takes at least. */
+  readonly delayMs: number;
   readonly unreadable: readonly { readonly path: string; readonly sector: number }[];
 }
 
@@ -26,7 +29,7 @@ export function failingDiskArgs(file: string): string[] {
 export function diskFailures(file: string): DiskFailures {
   return existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as DiskFailures)
-    : { failsToSync: false, unreadable: [] };
+    : { failsToSync: false, delayMs: 0, unreadable: [] };
 }
 
 /** Takes effect at the next call. */
@@ -47,6 +50,7 @@ if (file !== null) {
 
 function failing(handle: FileHandle, path: string, as: string): FileHandle {
   const read = handle.read.bind(handle) as (...args: unknown[]) => Promise<unknown>;
+  const write = handle.write.bind(handle) as (...args: unknown[]) => Promise<unknown>;
   const datasync = handle.datasync.bind(handle);
   const failingRead = async (into: Buffer, offset: number, length: number, at: number) => {
     const isBroken = diskFailures(as).unreadable.some(
@@ -60,8 +64,15 @@ function failing(handle: FileHandle, path: string, as: string): FileHandle {
   };
   return Object.assign(handle, {
     read: failingRead,
+    write: async (...args: unknown[]) => {
+      const { delayMs } = diskFailures(as);
+      if (delayMs > 0) await delay(delayMs);
+      return write(...args);
+    },
     datasync: async () => {
-      if (diskFailures(as).failsToSync) throw failure();
+      const { failsToSync, delayMs } = diskFailures(as);
+      if (delayMs > 0) await delay(delayMs);
+      if (failsToSync) throw failure();
       return datasync();
     },
   });

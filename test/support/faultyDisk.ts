@@ -1,5 +1,5 @@
 /*
- * A disk with faults, for tests of the spool: sectors that cannot be read, and calls that fail.
+ * A disk with faults, for tests of the spool: sectors that cannot be read or are read from another place, and calls that fail.
  */
 import { LOCAL_FILES, type SpoolFile, type SpoolFiles } from '../../src/agent/spool/files.ts';
 
@@ -11,11 +11,21 @@ export interface DiskCall {
   readonly path: string;
 }
 
+interface Misdirection {
+  readonly path: string;
+  readonly sector: number;
+  /** What is read in its place. */
+  readonly other: number;
+  /** How many reads are wrong. */
+  times: number;
+}
+
 export class FaultyDisk implements SpoolFiles {
   /** The error code with which a call fails; null: it does not. A close fails after it closed the file. */
   faultOf: (call: DiskCall) => string | null = () => null;
   readonly #disk: SpoolFiles;
   readonly #unreadable: { readonly path: string; readonly sector: number }[] = [];
+  readonly #misdirected: Misdirection[] = [];
 
   constructor(disk: SpoolFiles = LOCAL_FILES) {
     this.#disk = disk;
@@ -26,8 +36,14 @@ export class FaultyDisk implements SpoolFiles {
     this.#unreadable.push({ path, sector: Math.floor(byte / SECTOR_BYTES) });
   }
 
+  /** So many reads return another sector of the file in place of one. */
+  misdirect(path: string, sector: number, other: number, times = Number.POSITIVE_INFINITY): void {
+    this.#misdirected.push({ path, sector, other, times });
+  }
+
   mend(): void {
     this.#unreadable.length = 0;
+    this.#misdirected.length = 0;
     this.faultOf = () => null;
   }
 
@@ -38,7 +54,9 @@ export class FaultyDisk implements SpoolFiles {
       read: (into, offset, length, at) =>
         this.#call('read', path, async () => {
           this.#check(path, at, at + length);
-          return file.read(into, offset, length, at);
+          const { bytesRead } = await file.read(into, offset, length, at);
+          await this.#readElsewhere(file, path, into.subarray(offset, offset + bytesRead), at);
+          return { bytesRead };
         }),
       datasync: () => this.#call('datasync', path, () => file.datasync()),
       sync: () => this.#call('sync', path, () => file.sync()),
@@ -64,6 +82,17 @@ export class FaultyDisk implements SpoolFiles {
     const code = this.faultOf({ name, path });
     if (code !== null) throw failure(code, `${name} ${path}`);
     return work();
+  }
+
+  /** `bytes`: what was read at `at`. */
+  async #readElsewhere(file: SpoolFile, path: string, bytes: Buffer, at: number): Promise<void> {
+    for (const each of this.#misdirected) {
+      const start = each.sector * SECTOR_BYTES;
+      const [from, to] = [Math.max(at, start), Math.min(at + bytes.length, start + SECTOR_BYTES)];
+      if (each.path !== path || from >= to || each.times <= 0) continue;
+      each.times -= 1;
+      await file.read(bytes, from - at, to - from, each.other * SECTOR_BYTES + from - start);
+    }
   }
 
   #check(path: string, from: number, to: number): void {

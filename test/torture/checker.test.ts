@@ -47,6 +47,7 @@ function store(
     downtimes: [],
     undeclared: [],
     miscounted: [],
+    strangers: [],
     folded: {
       sessions: new Map(),
       gaps: new Map(),
@@ -101,6 +102,15 @@ test('later records of an agent that is alive are not waited for', () => {
     attempted: 2,
     problems: [],
   });
+});
+
+test('a node that there is not is unexpected', () => {
+  expect(checkRecords(evidence({ store: store([row(1), row(2)], { strangers: ['node-x'] }) }))).toMatchObject(
+    {
+      unexpected: ['node-x: there is no such node'],
+      problems: ['1 unexpected'],
+    },
+  );
 });
 
 test('a row that no agent attempted is unexpected', () => {

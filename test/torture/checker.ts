@@ -94,6 +94,8 @@ export interface CheckedStore {
   readonly downtimes: readonly AgentDowntime[];
   readonly undeclared: readonly UndeclaredGap[];
   readonly miscounted: readonly MiscountedHour[];
+  /** Nodes that there are not. */
+  readonly strangers: readonly string[];
   readonly folded: Folded;
 }
 
@@ -169,7 +171,10 @@ export function checkRecords(evidence: TortureEvidence): CheckResult {
     attempted: due,
     stored,
     lost,
-    unexpected: store.rows.flatMap((row) => differenceFrom(row, attempted.get(nameOf(row)))),
+    unexpected: [
+      ...store.rows.flatMap((row) => differenceFrom(row, attempted.get(nameOf(row)))),
+      ...store.strangers.map((node) => `${node}: there is no such node`),
+    ],
     duplicated: [...rows].flatMap(([name, all]) => (all.length > 1 ? [`${name}: ${all.length} rows`] : [])),
     declared,
     unexplained: [
@@ -251,7 +256,7 @@ function isExplained({ node, cause }: SeqGap, { faults, forgetful }: TortureEvid
 }
 
 const hadFault = (
-  kind: 'full disk' | 'bad sector' | 'flipped bit' | 'clock',
+  kind: 'full disk' | 'bad sector' | 'flipped bit' | 'clock' | 'slow disk',
   node: string | undefined,
   faults: readonly Event[],
 ): boolean => faults.some(({ fault }) => fault.kind === kind && `node-${fault.node}` === node);
@@ -268,7 +273,7 @@ function hadDeath(
   { deaths, faults, store }: TortureEvidence,
 ): boolean {
   if (cause === 'silent' && !store.gaps.some((gap) => gap.node === node)) return false;
-  const moved = hadFault('clock', node, faults);
+  const moved = hadFault('clock', node, faults) || hadFault('slow disk', node, faults);
   return deaths.some(
     ({ node: died, at }) => died === node && (moved || (at >= from - SLACK_MS && at <= to + SLACK_MS)),
   );

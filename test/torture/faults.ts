@@ -17,12 +17,13 @@ import {
 } from '../../devtools/localServices/process.ts';
 import { variableOf } from '../../src/platform/settings.ts';
 import { ackReplyKey, inboxKey } from '../../src/protocol/redisKeys.ts';
-import { diskFailures, failDisk, SECTOR_BYTES } from '../support/failingDisk.ts';
+import { CLUSTER } from '../support/batches.ts';
+import { type DiskFailures, diskFailures, failDisk, SECTOR_BYTES } from '../support/failingDisk.ts';
 import { moveClock } from '../support/movedClock.ts';
 import { FORGED_SEQ } from './ackWatch.ts';
 import type { BreakableRoute } from './route.ts';
 import type { Event, Fault, Part, RouteName } from './schedule.ts';
-import { CLUSTER, QUEUES, type World } from './world.ts';
+import { QUEUES, type World } from './world.ts';
 
 const WAITS_WITHIN_MS = 240_000;
 
@@ -44,44 +45,48 @@ class FaultError extends Error {
 
 /** Injects a fault when its part is free, and resolves when it has ended. */
 export function inject(world: World, { fault, forMs }: Event): Promise<void> {
-  return world.inTurn(turnOf(fault), () => effect(world, fault, forMs));
+  return world.inTurn(turnsOf(fault), () => effect(world, fault, forMs));
 }
 
-/** What a fault acts on: one fault at a time. */
-function turnOf(fault: Fault): string {
+/** What a fault acts on: one fault at a time on each. */
+function turnsOf(fault: Fault): readonly string[] {
   switch (fault.kind) {
     case 'kill':
     case 'freeze':
-      return fault.part;
+      return [fault.part];
     case 'cut':
     case 'silence':
-      return fault.route;
+      return [fault.route];
+    case 'swizzle':
+      return fault.cut;
     case 'copy':
     case 'restore':
-      return fault.of;
+      return [fault.of];
     case 'full disk':
     case 'second agent':
     case 'bad sector':
     case 'flipped bit':
     case 'failed fsync':
-      return `agent ${fault.node}`;
+      return [`agent ${fault.node}`];
     case 'wipe':
     case 'repeat':
     case 'new password':
-      return 'redis';
+      return ['redis'];
     case 'slow':
-      return 'slow';
+      return ['slow'];
     case 'forged ack':
-      return `replies ${fault.node}`;
+      return [`replies ${fault.node}`];
     case 'clone':
-      return `clone ${fault.node}`;
+      return [`clone ${fault.node}`];
     case 'clock':
-      return `clock ${fault.node}`;
+      return [`clock ${fault.node}`];
+    case 'slow disk':
+      return [`agent ${fault.node}`, `clock ${fault.node}`];
     case 'held kubelet':
     case 'overlooked container':
     case 'dropped watch':
     case 'restarted kubelet':
-      return `kubelet ${fault.node}`;
+      return [`kubelet ${fault.node}`];
   }
 }
 
@@ -98,6 +103,8 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
       return withBrokenRoute(routeOf(world, fault.route), forMs, (route) => route.cut());
     case 'silence':
       return withBrokenRoute(routeOf(world, fault.route), forMs, (route) => route.silence());
+    case 'swizzle':
+      return swizzle(world, fault.cut, fault.heal, forMs);
     case 'slow':
       return slow(world, fault.delayMs, forMs);
     case 'copy':
@@ -117,7 +124,12 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
     case 'flipped bit':
       return flipBit(world, fault.node, fault.bit, forMs);
     case 'failed fsync':
-      return failSyncs(world, fault.node, forMs);
+      return withDisk(world, fault.node, { failsToSync: true }, () => delay(forMs));
+    case 'slow disk':
+      return withDisk(world, fault.node, { delayMs: fault.delayMs }, async () => {
+        await delay(forMs / 2);
+        await step(world, fault.node, fault.byMs, forMs / 2);
+      });
     case 'forged ack':
       return forgeAcks(world, fault.node, forMs);
     case 'new password':
@@ -211,6 +223,23 @@ async function withBrokenRoute(
   await route.heal();
 }
 
+async function swizzle(
+  world: World,
+  cut: readonly RouteName[],
+  heal: readonly RouteName[],
+  forMs: number,
+): Promise<void> {
+  const turnMs = forMs / cut.length;
+  for (const name of cut) {
+    await routeOf(world, name).cut();
+    await delay(turnMs);
+  }
+  for (const name of heal) {
+    await routeOf(world, name).heal();
+    await delay(turnMs);
+  }
+}
+
 async function slow(world: World, delayMs: number, forMs: number): Promise<void> {
   for (const { postgres } of world.controllers) postgres.slow(delayMs);
   await delay(forMs);
@@ -302,10 +331,8 @@ async function flipBit(world: World, i: number, bit: number, forMs: number): Pro
     const path = join(spool, 'epochs', newest);
     const bytes = readFileSync(path);
     const at = Math.max(0, bytes.length - 1 - Math.floor(bit / 8));
-    const line = bytes.subarray(bytes.lastIndexOf(10, at) + 1, bytes.indexOf(10, at)).toString();
     bytes[at] = (bytes[at] ?? 0) ^ (1 << (bit % 8));
-    // Without these records nothing says which later time was watched, and undeclared_gaps does not excuse that.
-    if (!/"type":"(stream_session|gap)"/.test(line)) writeFileSync(path, bytes);
+    writeFileSync(path, bytes);
   }
   await delay(forMs);
   await world.startAgain(`agent ${i}`);
@@ -323,11 +350,17 @@ async function unlessChanged<T>(read: () => T): Promise<T> {
   }
 }
 
-async function failSyncs(world: World, i: number, forMs: number): Promise<void> {
+/** The disk of a node fails like that while `work` lasts. */
+async function withDisk(
+  world: World,
+  i: number,
+  how: Partial<DiskFailures>,
+  work: () => Promise<void>,
+): Promise<void> {
   const { diskFailures: as } = world.node(i);
-  failDisk(as, { ...diskFailures(as), failsToSync: true });
-  await delay(forMs);
-  failDisk(as, { ...diskFailures(as), failsToSync: false });
+  failDisk(as, { ...diskFailures(as), ...how });
+  await work();
+  failDisk(as, { ...diskFailures(as), failsToSync: false, delayMs: 0 });
 }
 
 /** Writes again and again over the replies of a node. */

@@ -9,6 +9,7 @@
  *   --root DIR       the checkout whose dist/ is tested; this one by default
  *   --settle MS      how long the remaining records may take to arrive after the last fault
  *   --forgetful N    the last N nodes delete acknowledged records at once
+ *   --operations N   how many an attacker does beside all schedules together
  *   --quiet          print one line per schedule
  *
  * Exit code 0: no record lost, unexpected or duplicated, no gap unexplained, no hour miscounted, no
@@ -36,12 +37,13 @@ const { values } = parseArgs({
     every: { type: 'string', default: '1200' },
     settle: { type: 'string', default: '240000' },
     forgetful: { type: 'string', default: '1' },
+    operations: { type: 'string', default: '2000' },
     root: { type: 'string', default: ROOT },
     quiet: { type: 'boolean', default: false },
   },
 });
 
-type Numeric = 'schedules' | 'faults' | 'nodes' | 'every' | 'settle' | 'forgetful' | 'seed';
+type Numeric = 'schedules' | 'faults' | 'nodes' | 'every' | 'settle' | 'forgetful' | 'operations' | 'seed';
 
 const number = (name: Numeric, min = 1, otherwise = 0): number => {
   const value = Number(values[name] ?? otherwise);
@@ -70,6 +72,7 @@ for (let seed = first; seed < first + number('schedules'); seed += 1) {
     controllers: 2,
     without,
     forgetful: new Set(Array.from({ length: number('forgetful', 0) }, (_, i) => options.nodes - 1 - i)),
+    operations: Math.ceil(number('operations') / number('schedules')),
     settlesWithinMs: number('settle'),
     root: values.root,
     log: values.quiet ? () => undefined : console.log,

@@ -200,6 +200,7 @@ async function detects(mutant: BuildMutant): Promise<boolean> {
         everyMs: 1_200,
         without: new Set(without),
         forgetful: new Set(),
+        operations: 1,
         settlesWithinMs: 20_000,
         root,
         log: () => undefined,

@@ -1,23 +1,28 @@
 /*
  * Runs one schedule, from an empty world to a check result.
  *
- *   start ──► faults, each at its time ──► everything repaired ──► no more pods ──► settled or timed out ──► result
+ *   start ──► faults, each at its time ──► everything repaired ──► no more pods, a flood ──► settled or timed out ──► result
+ *     └─────── an attacker ─────────────────────────────────────────────────────────────── every record is stored
  */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../src/platform/errors.ts';
 import { auditCommand } from '../support/auditCommand.ts';
+import { CLUSTER } from '../support/batches.ts';
+import type { Attacker } from './attacker.ts';
 import { type CheckResult, checkRecords, type TortureEvidence } from './checker.ts';
 import type { Attempt } from './facts.ts';
 import { inject } from './faults.ts';
 import { describeFault, type Event, type ScheduleOptions, scheduleOf } from './schedule.ts';
 import { readMarks, readStore } from './store.ts';
-import { CLUSTER, World } from './world.ts';
+import { World } from './world.ts';
 
 export interface RunOptions extends ScheduleOptions {
   /** The checkout of the program under test. */
   readonly root: string;
   readonly forgetful: ReadonlySet<number>;
+  /** How many the attacker does. */
+  readonly operations: number;
   /** How long the remaining records may take to arrive after the last fault. */
   readonly settlesWithinMs: number;
   readonly log: (line: string) => void;
@@ -43,11 +48,15 @@ export async function runSchedule(options: RunOptions): Promise<Outcome> {
   const began = performance.now();
   const world = await World.start(options);
   try {
-    const failures = await play(world, events, log);
-    const result = await settle(world, events, options.settlesWithinMs);
-    const marks = await again(performance.now() + options.settlesWithinMs, () =>
+    const attacker = world.attack(options.operations, (events.at(-1)?.atMs ?? 0) / options.operations);
+    const faultsThatFailed = await play(world, events, log);
+    await world.startControllers();
+    const result = await settle(world, attacker, events, options.settlesWithinMs);
+    const stored = await again(performance.now() + options.settlesWithinMs, () =>
       readMarks(world.postgres.url),
     );
+    const marks = [...stored, ...attacker.marks, ...world.removals()];
+    const failures = [...faultsThatFailed, ...attacker.problems, ...world.endedControllers()];
     const seconds = (performance.now() - began) / 1000;
     const bad = result.problems.length > 0 || failures.length > 0;
     const logs = bad ? world.logs() : [];
@@ -77,8 +86,17 @@ async function play(world: World, events: readonly Event[], log: (line: string) 
   return failures;
 }
 
-/** Waits until nothing is lost and the queues are drained, or until the timeout; returns the last result. */
-async function settle(world: World, events: readonly Event[], withinMs: number): Promise<CheckResult> {
+/**
+ * Waits until nothing is lost, which an attacker may not delay however long it goes on, and then until the queues are drained; or until the
+ * timeout. Returns the last result.
+ */
+async function settle(
+  world: World,
+  attacker: Attacker,
+  events: readonly Event[],
+  withinMs: number,
+): Promise<CheckResult> {
+  attacker.floodSoon();
   for (const { runtime } of world.nodes) await runtime.stop();
   const upTo = highest(world.attempts());
   const deadline = performance.now() + withinMs;
@@ -100,9 +118,12 @@ async function settle(world: World, events: readonly Event[], withinMs: number):
       starts: world.starts,
     };
     const result = checkRecords(evidence);
-    const settled = result.lost.length + result.undeclared.length === 0 && result.undrained === 0;
-    if (settled) return checkRecords({ ...evidence, different: await audited(world) });
-    if (performance.now() > deadline) return result;
+    const isStored = result.lost.length + result.undeclared.length === 0;
+    if (isStored && attacker.hasEnded && result.undrained === 0)
+      return checkRecords({ ...evidence, different: await audited(world) });
+    const isLate = performance.now() > deadline;
+    if (isStored || isLate) await attacker.stop();
+    if (isLate) return result;
     await delay(500);
   }
 }

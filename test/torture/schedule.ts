@@ -23,6 +23,8 @@ export type Fault =
   | { readonly kind: 'cut'; readonly route: RouteName }
   /** Connections stay open, and no data passes. */
   | { readonly kind: 'silence'; readonly route: RouteName }
+  /** All routes are cut, one after the other, and heal in another order. */
+  | { readonly kind: 'swizzle'; readonly cut: readonly RouteName[]; readonly heal: readonly RouteName[] }
   /** Every packet to and from Postgres is delayed. */
   | { readonly kind: 'slow'; readonly delayMs: number }
   | { readonly kind: 'copy'; readonly of: 'postgres' | 'redis' }
@@ -42,6 +44,8 @@ export type Fault =
   | { readonly kind: 'bad sector'; readonly node: number }
   /** An agent is killed, and this bit of its newest segment, counted from the end, is another one when the next agent reads it. */
   | { readonly kind: 'flipped bit'; readonly node: number; readonly bit: number }
+  /** Every write and every fsync of a segment takes long, and the wall clock of its agent steps meanwhile, and later back. */
+  | { readonly kind: 'slow disk'; readonly node: number; readonly delayMs: number; readonly byMs: number }
   /** Every fsync of a segment fails. */
   | { readonly kind: 'failed fsync'; readonly node: number }
   /** Somebody writes acknowledgements of records that do not exist into the replies of a node. */
@@ -62,7 +66,10 @@ type KubeletFault =
   | { readonly kind: 'restarted kubelet'; readonly node: number };
 
 export type FaultKind = Fault['kind'];
-type DrawnKind = Exclude<FaultKind, 'new password' | 'flipped bit' | KubeletFault['kind']>;
+type DrawnKind = Exclude<
+  FaultKind,
+  'new password' | 'flipped bit' | 'swizzle' | 'slow disk' | KubeletFault['kind']
+>;
 
 export interface Event {
   /** From the start of the schedule. */
@@ -122,7 +129,13 @@ export function scheduleOf(options: ScheduleOptions): Event[] {
     events.push({ atMs: Math.round(atMs), forMs: Math.round(random.between(200, 3_000)), fault });
     atMs += random.between(0.3, 1.7) * options.everyMs;
   }
-  const others = [...newPasswords(options, atMs), flippedBit(options, atMs), ...kubeletFaults(options, atMs)];
+  const others = [
+    ...newPasswords(options, atMs),
+    flippedBit(options, atMs),
+    swizzle(options, atMs),
+    slowDisk(options, atMs),
+    ...kubeletFaults(options, atMs),
+  ];
   return [...events, ...others].sort((a, b) => a.atMs - b.atMs);
 }
 
@@ -134,6 +147,37 @@ function flippedBit({ seed, nodes }: ScheduleOptions, until: number): Event {
     atMs: Math.round(random.between(1_000, until)),
     forMs: Math.round(random.between(200, 3_000)),
     fault: { kind: 'flipped bit', node: below(nodes), bit: below(LAST_BITS) },
+  };
+}
+
+/** One, beside the faults that were asked for. */
+function swizzle({ seed, nodes, controllers }: ScheduleOptions, until: number): Event {
+  const random = randomFor(seed, 'swizzle');
+  const of = (n: number, route: (i: number) => RouteName) => Array.from({ length: n }, (_, i) => route(i));
+  const routes = [
+    ...of(nodes, (i) => `agent ${i} redis`),
+    ...of(controllers, (i) => `controller ${i} redis`),
+    ...of(controllers, (i) => `controller ${i} postgres`),
+  ];
+  return {
+    atMs: Math.round(random.between(1_000, until)),
+    forMs: Math.round(random.between(1_000, 3_000)),
+    fault: { kind: 'swizzle', cut: random.shuffle(routes), heal: random.shuffle(routes) },
+  };
+}
+
+/** One, beside the faults that were asked for. */
+function slowDisk({ seed, nodes }: ScheduleOptions, until: number): Event {
+  const random = randomFor(seed, 'slow disk');
+  return {
+    atMs: Math.round(random.between(1_000, until)),
+    forMs: Math.round(random.between(1_000, 4_000)),
+    fault: {
+      kind: 'slow disk',
+      node: Math.floor(random.between(0, nodes)),
+      delayMs: Math.round(random.between(100, 1_500)),
+      byMs: clockStep(random),
+    },
   };
 }
 
@@ -210,17 +254,16 @@ function faultOf(kind: DrawnKind, { nodes, controllers }: ScheduleOptions, rando
     case 'forged ack':
       return { kind, node: below(nodes) };
     case 'clock':
-      // Small steps as often as large ones: of seconds, minutes, hours.
-      return {
-        kind,
-        node: below(nodes),
-        byMs: either(-1, 1) * Math.round(MAX_STEP_MS ** random.between(0.5, 1)),
-      };
+      return { kind, node: below(nodes), byMs: clockStep(random) };
     case 'wipe':
     case 'repeat':
       return { kind };
   }
 }
+
+/** Small steps as often as large ones: of seconds, minutes, hours. */
+const clockStep = (random: Random): number =>
+  (random.chance(0.5) ? -1 : 1) * Math.round(MAX_STEP_MS ** random.between(0.5, 1));
 
 /** A fault as text, for the log. */
 export function describeFault(fault: Fault): string {

@@ -118,6 +118,9 @@ export async function readStore(url: string): Promise<CheckedStore> {
       await ask(`SELECT node, scope, extract(epoch FROM from_at)::float8 * 1000 AS from,
         extract(epoch FROM to_at)::float8 * 1000 AS to FROM plegwatch.undeclared_gaps()`)
     ).map((row) => row as unknown as UndeclaredGap);
+    const strangers = (
+      await ask("SELECT name AS node FROM store.node WHERE name !~ '^(node|clone|poisoned)-'")
+    ).map(({ node }) => String(node));
     const miscounted = (await ask(MISCOUNTED)).map((row) => row as unknown as MiscountedHour);
     return {
       rows: rows.filter(isOurs),
@@ -126,13 +129,14 @@ export async function readStore(url: string): Promise<CheckedStore> {
       downtimes: downtimes.filter(isOurs),
       undeclared: undeclared.filter(isOurs),
       miscounted: miscounted.filter(isOurs),
+      strangers,
       folded: await readFolded(ask),
     };
   });
 }
 
-/** A node that started with a copied spool sends records under its own name afterwards; those are not checked. */
-const isOurs = ({ node }: { readonly node: string }): boolean => !node.startsWith('clone-');
+/** A node that started with a copied spool sends records under its own name afterwards, and an attacker under names of its own: those are not checked. */
+const isOurs = ({ node }: { readonly node: string }): boolean => !/^(clone|poisoned)-/.test(node);
 
 async function readRows(client: Client, kind: RowKind): Promise<CheckedRow[]> {
   const { table, columns } = ROWS[kind];
@@ -205,7 +209,9 @@ export interface CommittedAck {
 /** The committed acknowledgements of all epochs. */
 export async function readCommittedAcks(client: Client): Promise<Map<string, CommittedAck>> {
   const { rows } = await client.query<{ epoch: string; acked: number; generation: number }>(
-    'SELECT epoch::text AS epoch, store.acked_seq(received, lost) AS acked, ack_generation AS generation FROM store.epoch',
+    // An attacker uses epochs of others under its own names.
+    `SELECT e.epoch::text AS epoch, store.acked_seq(e.received, e.lost) AS acked, e.ack_generation AS generation
+     FROM store.epoch e JOIN store.node n USING (node_id) WHERE n.name NOT LIKE 'poisoned-%'`,
   );
   return new Map(
     rows.map(({ epoch, acked, generation }) => [epoch, { ackedSeq: acked, ackGeneration: generation }]),

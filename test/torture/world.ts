@@ -32,10 +32,11 @@ import type { KubeletServer } from '../../devtools/simulator/kubeletServer.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import type { Mono } from '../../src/protocol/units.ts';
 import { aclRules, REDIS_USERS, type RedisUser, redisUserName } from '../../src/redis/users.ts';
-import { inputsLeft } from '../support/batches.ts';
+import { CLUSTER, inputsLeft } from '../support/batches.ts';
 import { failingDiskArgs } from '../support/failingDisk.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { AckWatch } from './ackWatch.ts';
+import { Attacker } from './attacker.ts';
 import { readAudit, readSpool, readStarts } from './audit.ts';
 import type { Death } from './checker.ts';
 import { LimitedDisk } from './disk.ts';
@@ -45,7 +46,6 @@ import { BreakableRoute } from './route.ts';
 import type { Part } from './schedule.ts';
 import { readCommittedAcks, withClient } from './store.ts';
 
-export const CLUSTER = 'torture';
 export const QUEUES = 2;
 
 /** Short intervals. `overdueAfter` stays long: half of it is how long a busy machine may stall an agent. */
@@ -63,6 +63,7 @@ const INGEST_INTERVALS: PlegwatchSettings = {
   intervalJobDelay: '1s',
   intervalFaultDelay: '1s',
   intervalJobLock: '3s',
+  intervalSweep: '2s',
   intervalRedisRetry: '2s',
 };
 const AGENT = {
@@ -184,14 +185,11 @@ export class World {
     return world;
   }
 
-  /** Runs work on a part after the work queued before it. */
-  inTurn(part: string, work: () => Promise<void>): Promise<void> {
-    const before = this.#turns.get(part) ?? Promise.resolve();
-    const turn = before.then(work);
-    this.#turns.set(
-      part,
-      turn.catch(() => undefined),
-    );
+  /** Runs work on parts after the work queued before it on any of them. */
+  inTurn(parts: readonly string[], work: () => Promise<void>): Promise<void> {
+    const turn = Promise.all(parts.map((part) => this.#turns.get(part))).then(work);
+    const ended = turn.catch(() => undefined);
+    for (const part of parts) this.#turns.set(part, ended);
     return turn;
   }
 
@@ -277,7 +275,43 @@ export class World {
 
   /** The number of batches that are not handled. */
   undrained(): Promise<number> {
-    return this.inRedis((redis) => inputsLeft(redis, QUEUES, CLUSTER));
+    return this.inRedis((redis) => inputsLeft(redis, QUEUES));
+  }
+
+  /** An attacker beside the agents. */
+  attack(operations: number, pauseMs: number): Attacker {
+    const attacker = new Attacker({
+      seed: this.options.seed,
+      operations,
+      pauseMs,
+      queues: QUEUES,
+      nodes: this.nodes.map(({ name }) => name),
+      agentUrl: () => this.redis.urlOf('agent'),
+      adminUrl: this.redis.url,
+    });
+    this.#cleanUps.push(() => attacker.abandon());
+    return attacker;
+  }
+
+  /** What controllers removed from inboxes unread, as marks. */
+  removals(): string[] {
+    const lines = this.controllers.flatMap(({ program }) => program.log().split('\n'));
+    return lines.flatMap((line) => {
+      const kind = /"reason":"(\w+)".*"msg":"removed from an inbox unread"/.exec(line)?.[1];
+      return kind === undefined ? [] : [`removal ${kind}`];
+    });
+  }
+
+  /** A controller that started while Redis had another password has ended: a supervisor starts it again. */
+  async startControllers(): Promise<void> {
+    for (const [i, { program }] of this.controllers.entries())
+      if (!program.running()) await this.startAgain(`controller ${i}`);
+  }
+
+  endedControllers(): string[] {
+    return this.controllers.flatMap(({ program }, i) =>
+      program.running() ? [] : [`controller ${i} has ended`],
+    );
   }
 
   /** Stops Postgres, copies its files and starts it again. */

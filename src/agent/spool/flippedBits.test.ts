@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { crc32 } from 'node:zlib';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { FaultyDisk, SECTOR_BYTES } from '../../../test/support/faultyDisk.ts';
 import {
   event,
   hexId,
@@ -116,12 +117,42 @@ async function written(records: readonly EvidenceRecord[]): Promise<Written> {
   return { epoch, records, path, bytes: readFileSync(path) };
 }
 
-/** The seqs that an agent does not find after its start. Fails unless these and no others are declared, and the rest is as it was written. */
-async function lostOf({ epoch: { meta }, records }: Written): Promise<number[]> {
+/** What an agent finds of an epoch after its start. */
+async function recovered({ meta }: Epoch, files: SpoolFiles): Promise<Epoch> {
   const log = createLogger('fatal', 'test');
-  const epochs = await recoverEpochs({ dir: bed.dir, files: READ_ONLY, log }, null);
+  const epochs = await recoverEpochs({ dir: bed.dir, files, log }, null);
   const epoch = epochs.find((each) => each.meta.epoch === meta.epoch);
   if (epoch === undefined) throw new Error('the epoch is gone');
+  return epoch;
+}
+
+/** The records of an epoch by their seqs, read as often as it takes until each is read or declared lost. */
+async function readAgain(epoch: Epoch): Promise<Map<number, EvidenceRecord>> {
+  const found = new Map<number, EvidenceRecord>();
+  const isMissing = () =>
+    upTo(epoch.lastSeq).some((seq) => !found.has(seq) && !epoch.isDeclaredLost(seq, seq));
+  for (let tries = 0; tries < 20 && isMissing(); tries += 1) {
+    for (let entries = await epoch.read(1, 500, MIB); entries.length > 0; ) {
+      for (const entry of entries) found.set(entry.seq, entry.record);
+      entries = await epoch.read((entries.at(-1)?.seq ?? 0) + 1, 500, MIB);
+    }
+  }
+  return found;
+}
+
+function expectAll(
+  records: readonly EvidenceRecord[],
+  epoch: Epoch,
+  found: ReadonlyMap<number, EvidenceRecord>,
+): void {
+  expect(epoch.lost).toEqual([]);
+  // Quicker than a comparison of two lists by the test runner.
+  expect(records.filter((record, i) => !isDeepStrictEqual(found.get(i + 1), record))).toEqual([]);
+}
+
+/** The seqs that an agent does not find after its start. Fails unless these and no others are declared, and the rest is as it was written. */
+async function lostOf({ epoch: written, records }: Written): Promise<number[]> {
+  const epoch = await recovered(written, READ_ONLY);
   const found = new Map<number, EvidenceRecord>();
   for (let entries = await epoch.read(1, 500, MIB); entries.length > 0; ) {
     for (const entry of entries) found.set(entry.seq, entry.record);
@@ -219,7 +250,6 @@ describe('a flipped bit', () => {
 });
 
 describe('a block of another place', () => {
-  const BLOCK_BYTES = 4096;
   const of = (records: readonly EvidenceRecord[], from: number): EvidenceRecord[] =>
     Array.from({ length: 10 }, () => records)
       .flat()
@@ -236,9 +266,9 @@ describe('a block of another place', () => {
   }
 
   const blocksOf = ({ bytes }: Written): { readonly at: number; readonly block: Buffer }[] =>
-    upTo(Math.floor(bytes.length / BLOCK_BYTES)).map((n) => {
-      const at = (n - 1) * BLOCK_BYTES;
-      return { at, block: bytes.subarray(at, at + BLOCK_BYTES) };
+    upTo(Math.floor(bytes.length / SECTOR_BYTES)).map((n) => {
+      const at = (n - 1) * SECTOR_BYTES;
+      return { at, block: bytes.subarray(at, at + SECTOR_BYTES) };
     });
 
   test.each(['the same', 'an older'])('of %s segment loses the records of its own place', async (place) => {
@@ -248,7 +278,7 @@ describe('a block of another place', () => {
     expect(others.length).toBeGreaterThan(5);
     for (const { at, block } of blocksOf(spool)) {
       // Without its only context no record can be read.
-      const own = at === 0 ? upTo(spool.records.length) : seqsBetween(spool, at, at + BLOCK_BYTES);
+      const own = at === 0 ? upTo(spool.records.length) : seqsBetween(spool, at, at + SECTOR_BYTES);
       for (const other of others) {
         const lost = await lostByBlock(spool, at, other.block);
         // The ends of a line may be the same in both.
@@ -257,6 +287,36 @@ describe('a block of another place', () => {
         expect(lost.filter((seq) => !own.includes(seq))).toEqual([]);
       }
     }
+  });
+
+  test('that an agent reads once in place of any other of a segment loses nothing, of its own or of the agent before', async () => {
+    const { epoch, path, bytes, records } = await written(of(RECORDS, 1_000));
+    const disk = new FaultyDisk(READ_ONLY);
+    const sectors = upTo(Math.ceil(bytes.length / SECTOR_BYTES)).map((n) => n - 1);
+    expect(sectors.length).toBeGreaterThan(5);
+    const own = await recovered(epoch, disk);
+    for (const [sector, other] of sectors.flatMap((each) => sectors.map((by) => [each, by] as const))) {
+      disk.misdirect(path, sector, other, 1);
+      own.forgetCache();
+      expectAll(records, own, await readAgain(own));
+      disk.misdirect(path, sector, other, 1);
+      const next = await recovered(epoch, disk);
+      expectAll(records, next, await readAgain(next));
+    }
+  });
+
+  test('that an agent reads every time in place of another is lost, and its records are declared', async () => {
+    const disk = new FaultyDisk();
+    const spool = await bed.open({ files: disk });
+    await write(spool, 1, 200);
+    const { current } = spool;
+    const path = onlySegment(current);
+    disk.misdirect(path, 2, 4);
+    const found = await readAgain(current);
+    const lost = upTo(200).filter((seq) => !found.has(seq));
+    expect(lost.length).toBeGreaterThan(5);
+    expect(upTo(200).filter((seq) => current.isDeclaredLost(seq, seq))).toEqual(lost);
+    for (const [seq, record] of found) expect(record).toMatchObject({ t: seq });
   });
 
   test('that a deleted file left behind the end of a segment is not read', async () => {

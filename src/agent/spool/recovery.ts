@@ -118,7 +118,7 @@ async function recoverSegments(
   for (const [i, file] of names.entries()) {
     const path = join(dir, file);
     const { size, mtimeMs } = await sizeOf(path, files);
-    const read = await readSegment(files, path, { from: 0, to: size }, contexts);
+    const read = await readTwice(() => readSegment(files, path, { from: 0, to: size }, contexts));
     const { entries, isUnreadable } = read;
     logDamage(log, file, read);
     const next = names[i + 1];
@@ -147,6 +147,14 @@ async function recoverSegments(
     lastEvent,
     hasStopped,
   };
+}
+
+/** Reads what is corrupt a second time: a disk may return another block once, and behind its last line nobody would miss a record. */
+async function readTwice(read: () => Promise<ReadStretch>): Promise<ReadStretch> {
+  const first = await read();
+  if (!first.isCorrupt) return first;
+  const second = await read();
+  return second.entries.length > first.entries.length ? second : first;
 }
 
 function logDamage(log: Logger, file: string, { entries, isUnreadable, isCorrupt }: ReadStretch): void {

@@ -40,14 +40,14 @@ export interface SegmentEntries {
   readonly isDamaged: boolean;
 }
 
-/** How many failed reads make data count as lost: the path to a disk may fail and recover. */
+/** How many failed reads in a row make data count as lost: the path to a disk may fail and recover. */
 const MAX_ATTEMPTS = 10;
 
 export class SegmentReader {
   readonly #files: SpoolFiles;
   readonly #dir: string;
   readonly #contexts: Contexts;
-  /** How often segments could not be read. */
+  /** How often in a row segments could not be read. */
   readonly #failures = new Map<string, number>();
   #cache: CachedSegment | null = null;
 
@@ -96,6 +96,7 @@ export class SegmentReader {
     if (isDamaged && cache.releasedThrough > 0) return this.#read(segment, 0);
     if (isDamaged && !this.#isFinal(file))
       return { entries: [...cache.entries, ...more.entries], isDamaged: false };
+    if (!isDamaged) this.#failures.delete(file);
     for (const entry of more.entries) cache.entries.push(entry);
     cache.bytes = bytes;
     return { entries: cache.entries, isDamaged };
