@@ -66,9 +66,12 @@ needs(
     await bed.underChurn(watched);
     console.log(await bed.cluster.kubectl('get', 'plegreports'));
     for (const of of ['daemonset/plegwatch-agent', 'deployment/plegwatch-controller']) {
-      const examined = await bed.cluster.kubectl('-n', NAMESPACE, 'exec', of, '--', 'plegwatch', 'doctor');
-      console.log(examined);
-      expect(examined).not.toMatch(/^(warning|failed) /m);
+      const examine = async () => {
+        const examined = await bed.cluster.kubectl('-n', NAMESPACE, 'exec', of, '--', 'plegwatch', 'doctor');
+        expect(examined).not.toMatch(/^(warning|failed) /m);
+        return examined;
+      };
+      console.log(await waitFor(`the doctor of ${of} finds nothing`, examine, WITHIN_MS, 1_000));
     }
     for (const witness of bed.witnesses.values()) await witness.start();
   });

@@ -168,8 +168,14 @@ needs(
     expect(items).toHaveLength(cluster.nodes.length);
     return items;
   };
-  const epochs = async () =>
-    (await stored()).map(({ metadata, status }) => `${metadata.name} ${status.agent.epoch}`);
+  /** Asked until they can be read: a busy machine may take the endpoint of Postgres away for a moment. */
+  const epochs = () =>
+    waitFor(
+      'the epochs can be read',
+      async () => (await stored()).map(({ metadata, status }) => `${metadata.name} ${status.agent.epoch}`),
+      WITHIN_MS,
+      1_000,
+    );
   /** Waits until what the agents of all nodes observed after this moment is stored: reports in Kubernetes outlive a release. */
   const allStored = (since: number) =>
     waitFor(
