@@ -205,7 +205,8 @@ needs('postgres', 'chromium')('the page over days', () => {
         coloured += Object.keys(found).length;
       }
     }
-    expect(coloured).toBeGreaterThan(100);
+    // How many depends on the time of day: the history ends at midnight.
+    expect(coloured).toBeGreaterThan(50);
     expect(await page.locator('img').count()).toBe(0);
     expect(await tab.barriers()).toEqual([]);
     await tab.close();
@@ -232,11 +233,15 @@ needs('postgres', 'chromium')('the page over days', () => {
         new RegExp(`^${[...figures, '[\\d.]+ % observed'].join(', ')}`),
       );
     };
-    const name = await nameOf(page.locator('.pool-hours').first());
-    const ofPool = rows.filter((row) => row.name === name).toSorted((a, b) => b.hour - a.hour);
-    const latest = ofPool.findIndex(({ unobserved }) => unobserved < 1);
+    const isWatched = ({ unobserved }: Hour) => unobserved < 1;
+    const groups = await Promise.all((await page.locator('.pool-hours').all()).map(nameOf));
+    // The worst pool of all may have been watched by nobody.
+    const down = groups.findIndex((pool) => rows.some((row) => row.name === pool && isWatched(row)));
+    const ofPool = rows.filter(({ name }) => name === groups[down]).toSorted((a, b) => b.hour - a.hour);
+    const latest = ofPool.findIndex(isWatched);
     for (const [n, row] of ofPool.slice(0, latest + 1).entries()) {
       await page.keyboard.press('ArrowLeft');
+      for (let pool = 0; n === 0 && pool < down; pool += 1) await page.keyboard.press('ArrowDown');
       if (n === 0 || n === latest) await expectSaid(row);
     }
     expect(latest).toBeGreaterThanOrEqual(0);
