@@ -7,7 +7,7 @@ import { printable } from '../platform/printable.ts';
 import { millis, mono } from '../protocol/units.ts';
 import type { SqlRunner } from '../store/runner.ts';
 import { type Difference, timeOf } from './difference.ts';
-import { differenceText, timeAt } from './differenceText.ts';
+import { countOf, differenceText, timeAt } from './differenceText.ts';
 import { auditEpoch } from './epochAudit.ts';
 import { type AskedEpochs, type EpochRow, listEpochs, readEpoch } from './epochRecords.ts';
 import { mayIdle, readOnly } from './statements.ts';
@@ -92,5 +92,3 @@ class Audit {
     this.#command.print(`  ${sql};`);
   }
 }
-
-const countOf = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -152,3 +152,6 @@ const idIs = (id: string | null): string =>
   id === null ? 'true' : `container_id = ${quoted(id)} ORDER BY seq`;
 
 const quoted = (text: string): string => `'${printable(text).replaceAll("'", "''")}'`;
+
+export const countOf = (count: number, one: string, many = `${one}s`): string =>
+  `${count} ${count === 1 ? one : many}`;

@@ -20,6 +20,7 @@ import type { SqlRunner } from '../store/runner.ts';
 import type { RowOf } from '../store/statement.ts';
 import { compareChain, type Head, type Seqs, type Stretch, seqsOutside } from './chainAudit.ts';
 import { readControllerKeys } from './controllerKeys.ts';
+import { countOf } from './differenceText.ts';
 import { type AskedEpochs, type EpochRow, listEpochs } from './epochRecords.ts';
 import { type ReportedHead, readReportedHeads } from './reportedHeads.ts';
 import { SignedRows } from './signedRows.ts';
@@ -114,14 +115,11 @@ async function auditEpoch(
     const head = headOf(each);
     const statement = headStatement(identity, row.epoch, head);
     if (keys.some((key) => isSignedBy(key, statement, head.sig))) return [head];
-    const whose =
+    const why =
       keys.length === 0
-        ? 'the controller enrolled no key of this node'
-        : 'no key that the controller enrolled';
-    results.push({
-      is: 'difference',
-      sentence: `The head at seq ${head.seq} was replaced: ${whose} ${keys.length === 0 ? 'that could have signed it' : 'signed it'}.`,
-    });
+        ? 'the controller enrolled no key of this node that could have signed it'
+        : 'no key that the controller enrolled signed it';
+    results.push({ is: 'difference', sentence: `The head at seq ${head.seq} was replaced: ${why}.` });
     return [];
   });
   const shown = reported
@@ -258,6 +256,3 @@ const rangesIn = (multirange: string): Seqs[] =>
     from: Number(from),
     to: Number(end) - 1,
   }));
-
-const countOf = (count: number, one: string, many = `${one}s`): string =>
-  `${count} ${count === 1 ? one : many}`;

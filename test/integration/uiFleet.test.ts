@@ -217,13 +217,13 @@ needs('postgres', 'chromium')('the page over days', () => {
     const rows = await hoursBySql(from);
     const drawing = page.getByRole('application', { name: /^The fleet by hour/ });
     await drawing.focus();
+    const isWatched = ({ unobserved }: Hour) => unobserved < 1;
     /** The line above the drawing has what SQL has, and no zero where nobody watched. */
     const expectSaid = async (row: Hour) => {
-      const isWatched = row.unobserved < 1;
       const figures = [
-        ...(isWatched || row.missed > 0 ? [`${row.missed} missed event`] : []),
-        ...(isWatched || row.fallen > 0 ? [`${row.fallen} in fallback`] : []),
-        ...(isWatched || row.slow > 0 ? [`PLEG slow or hung on ${row.slow}`] : []),
+        ...(isWatched(row) || row.missed > 0 ? [`${row.missed} missed event`] : []),
+        ...(isWatched(row) || row.fallen > 0 ? [`${row.fallen} in fallback`] : []),
+        ...(isWatched(row) || row.slow > 0 ? [`PLEG slow or hung on ${row.slow}`] : []),
       ];
       const hour = new Date(Date.parse(from) + row.hour * HOUR_MS).toISOString().slice(0, 16);
       const said = page.getByRole('status').filter({ hasText: `${row.name}, ${hour.replace('T', ' ')} – ` });
@@ -233,7 +233,6 @@ needs('postgres', 'chromium')('the page over days', () => {
         new RegExp(`^${[...figures, '[\\d.]+ % observed'].join(', ')}`),
       );
     };
-    const isWatched = ({ unobserved }: Hour) => unobserved < 1;
     const groups = await Promise.all((await page.locator('.pool-hours').all()).map(nameOf));
     // The worst pool of all may have been watched by nobody.
     const down = groups.findIndex((pool) => rows.some((row) => row.name === pool && isWatched(row)));

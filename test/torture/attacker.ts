@@ -13,6 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
 import { messageOf } from '../../src/platform/errors.ts';
+import { sleep } from '../../src/platform/sleep.ts';
 import { MAX_INPUT_BYTES } from '../../src/protocol/batch.ts';
 import {
   ackReplyKey,
@@ -57,9 +58,10 @@ export class Attacker {
   /** Inputs of honest nodes, by their ids. */
   readonly #known = new Map<string, string>();
   readonly #running: Promise<void>;
+  /** Aborted when it does the operations that are left without pauses, and ends. */
+  readonly #ending = new AbortController();
   #done = 0;
   #refused = 0;
-  #mayEnd = false;
   #hasEnded = false;
   #floodIsDue = false;
 
@@ -86,7 +88,7 @@ export class Attacker {
 
   /** Resolves when it has done its operations. Throws if it could not. */
   async stop(): Promise<void> {
-    this.#mayEnd = true;
+    this.#ending.abort();
     await this.#running;
     this.#hasEnded = true;
   }
@@ -94,7 +96,7 @@ export class Attacker {
   /** Ends it, whatever it has done. */
   async abandon(): Promise<void> {
     this.#done = this.#options.operations;
-    this.#mayEnd = true;
+    this.#ending.abort();
     await Promise.allSettled([this.#running]);
   }
 
@@ -109,7 +111,7 @@ export class Attacker {
           await this.#operation(agent);
           this.#done += 1;
           succeeded = performance.now();
-          if (!this.#mayEnd) await delay(pauseMs);
+          await sleep(pauseMs, this.#ending.signal);
         }
       } catch (error) {
         // Redis is down, or has another password: the other faults.
@@ -123,7 +125,7 @@ export class Attacker {
   }
 
   get #isDone(): boolean {
-    return this.#mayEnd && this.#done >= this.#options.operations;
+    return this.#ending.signal.aborted && this.#done >= this.#options.operations;
   }
 
   async #spy(admin: Redis): Promise<void> {
