@@ -79,7 +79,7 @@ CREATE TABLE store.node_key (
 CREATE INDEX node_key_cluster ON store.node_key (cluster_id);
 
 -- The keys that nodes signed with, also those that are no longer valid, each with the controller's signature under it: whoever checks stored records
--- needs no key but the controller's. The ten latest of a node.
+-- needs no key but the controller's. The thousand latest of a node.
 CREATE TABLE store.node_signer (
   node_id int4 NOT NULL REFERENCES store.node ON DELETE CASCADE,
   cluster_id int2 NOT NULL,
@@ -179,7 +179,7 @@ CREATE INDEX epoch_incarnation ON store.epoch (node_id, incarnation);
 --   head       the two digests of the records, by how long they are kept: events, findings; and the signature of the node
 --   hints      a byte for each of the last seqs up to this one: see hintOf in src/protocol/recordChain.ts
 CREATE TABLE store.signed_head (
-  node_id int4 NOT NULL,
+  node_id int4 NOT NULL REFERENCES store.node ON DELETE CASCADE,
   epoch uuid NOT NULL,
   seq int4 NOT NULL,
   from_seq int4 NOT NULL,
@@ -188,8 +188,7 @@ CREATE TABLE store.signed_head (
   record_us int8 NOT NULL,
   head bytea NOT NULL,
   hints bytea NOT NULL,
-  PRIMARY KEY (node_id, epoch, seq, from_seq),
-  FOREIGN KEY (node_id, epoch) REFERENCES store.epoch ON DELETE CASCADE
+  PRIMARY KEY (node_id, epoch, seq, from_seq)
 );
 
 -- What ingest knows of an epoch and its node when it judges a batch with the seqs first to last, none if last is below first. The caller has locked the

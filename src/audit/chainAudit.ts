@@ -10,8 +10,6 @@ import { RETENTION_OF, RETENTIONS, type Retention } from '../protocol/storedReco
 import type { SignedRow } from './signedRows.ts';
 
 export interface Head extends Omit<HeadStatement, 'at'> {
-  /** Null where it is not signed. */
-  readonly at: number | null;
   /** Of the last seqs up to that of the head. */
   readonly hints: Uint8Array;
 }
@@ -28,8 +26,6 @@ export interface Stretch extends Seqs {
   readonly matches: boolean;
   /** Where the first row is that differs, by the hints; null where they do not say. */
   readonly first: Seqs | null;
-  /** When the record before it was, in microseconds since the epoch began; null where that is not signed. */
-  readonly after: number | null;
 }
 
 /** `heads`: of one chain, in the order of their seqs. `rows`: from its beginning to its last head. */
@@ -68,13 +64,12 @@ class Walk {
   /** Ends a stretch. */
   end(head: Head): void {
     const from = this.#before === null ? head.from : this.#before.seq + 1;
-    const after = this.#before?.at ?? null;
     const isSame = RETENTIONS.every((retention) => this.#digests[retention] === head[retention]);
     const first = isSame ? null : this.#firstDifference(head, from);
     for (const retention of RETENTIONS) {
       const matches = this.#digests[retention] === head[retention];
       const rows = this.#counts[retention];
-      this.stretches.push({ from, to: head.seq, retention, rows, matches, first, after });
+      this.stretches.push({ from, to: head.seq, retention, rows, matches, first });
     }
     this.#digests = { events: head.events, findings: head.findings };
     this.#counts = { events: 0, findings: 0 };
@@ -93,7 +88,7 @@ class Walk {
   }
 }
 
-/** The seqs from 1 on that no range has. */
+/** The seqs from 1 to an end that no range has. */
 export function seqsOutside(ranges: readonly Seqs[], end: number): Seqs[] {
   const outside: Seqs[] = [];
   let next = 1;

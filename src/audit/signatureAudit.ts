@@ -6,6 +6,7 @@
  *   not proven  rows of which no head tells whether they were changed: the reason is printed
  */
 import type { KeyObject } from 'node:crypto';
+import { PlegwatchError } from '../platform/errors.ts';
 import { printable } from '../platform/printable.ts';
 import { unpackHead } from '../protocol/recordChain.ts';
 import {
@@ -15,7 +16,7 @@ import {
   nodeKeyStatement,
   publicKeyOf,
 } from '../protocol/signature.ts';
-import type { Retention } from '../protocol/storedRecord.ts';
+import { RETENTIONS, type Retention } from '../protocol/storedRecord.ts';
 import type { SqlRunner } from '../store/runner.ts';
 import type { RowOf } from '../store/statement.ts';
 import { compareChain, type Head, type Seqs, type Stretch, seqsOutside } from './chainAudit.ts';
@@ -24,7 +25,7 @@ import { countOf } from './differenceText.ts';
 import { type AskedEpochs, type EpochRow, listEpochs } from './epochRecords.ts';
 import { type ReportedHead, readReportedHeads } from './reportedHeads.ts';
 import { SignedRows } from './signedRows.ts';
-import { readHeads, readSigners, readUnstored } from './signedStatements.ts';
+import { findStrayRows, readHeads, readSigners, readUnstored } from './signedStatements.ts';
 import { mayIdle, readOnly } from './statements.ts';
 
 /** What the owner of the database could not change. */
@@ -77,8 +78,10 @@ export async function runSignatureAudit(audit: SignatureAudit): Promise<number> 
   await sql.run(mayIdle);
   const epochs = await listEpochs(sql, audit);
   const counted = { differences: 0, proven: 0, unproven: 0 };
+  for (const [node_id, name] of new Map(epochs.map((row) => [row.node_id, row.node])))
+    counted.differences += await printStrayRows(audit, node_id, name);
   for (const row of epochs) {
-    const { results, proven } = await auditEpoch(audit, row);
+    const { results, proven } = await auditEpoch(audit, row).catch(unreadable);
     for (const result of results) printResult(print, row, result);
     const differences = results.filter(({ is }) => is === 'difference').length;
     const unproven = results.length - differences;
@@ -103,45 +106,128 @@ export async function runSignatureAudit(audit: SignatureAudit): Promise<number> 
   return differences;
 }
 
-async function auditEpoch(
-  { sql, cluster, controllerKeys, reported }: SignatureAudit,
-  row: EpochRow,
-): Promise<{ readonly results: readonly Result[]; readonly proven: number }> {
-  const identity = { cluster, node: row.node };
-  const keys = await signersOf(sql, row, identity, controllerKeys);
-  const results: Result[] = [];
-  const stored = (await sql.run(readHeads, [row.node_id, row.epoch])).rows;
-  const heads = stored.flatMap((each) => {
-    const head = headOf(each);
-    const statement = headStatement(identity, row.epoch, head);
-    if (keys.some((key) => isSignedBy(key, statement, head.sig))) return [head];
-    const why =
-      keys.length === 0
-        ? 'the controller enrolled no key of this node that could have signed it'
-        : 'no key that the controller enrolled signed it';
-    results.push({ is: 'difference', sentence: `The head at seq ${head.seq} was replaced: ${why}.` });
-    return [];
-  });
+/** Returns how many differences it printed. */
+async function printStrayRows(
+  { sql, print }: SignatureAudit,
+  node_id: number,
+  node: string,
+): Promise<number> {
+  const { rows } = await sql.run(findStrayRows, [node_id]);
+  for (const { view, rows: many, first_seq } of rows) {
+    const which = `${countOf(many, 'row')} of plegwatch.${view} can be of no epoch of this node`;
+    print(`${printable(node)}: ${which}: added, or moved to another cluster. The first is seq ${first_seq}.`);
+  }
+  return rows.length;
+}
+
+interface EpochResults {
+  readonly results: readonly Result[];
+  readonly proven: number;
+}
+
+/** What no agent and no controller writes ends the audit of its epoch, and of no other one. */
+function unreadable(error: unknown): EpochResults {
+  const isOfValues = error instanceof PlegwatchError && error.code === 'DATABASE_VALUE';
+  if (!isOfValues && !(error instanceof RangeError)) throw error;
+  return {
+    results: [
+      { is: 'difference', sentence: `Rows were changed so that they cannot be read: ${error.message}` },
+    ],
+    proven: 0,
+  };
+}
+
+async function auditEpoch(audit: SignatureAudit, row: EpochRow): Promise<EpochResults> {
+  const { sql, reported } = audit;
+  const { heads, results } = await signedHeadsOf(audit, row);
   const shown = reported
     .filter(({ node, epoch }) => node === row.node && epoch === row.epoch)
-    .map((head): Head => ({ ...head, at: null, hints: NO_HINTS }));
+    .map((head): Head => ({ ...head, hints: NO_HINTS }));
+  for (const { seq, from } of shown) {
+    if (heads.some((head) => head.from === from && head.seq >= seq)) continue;
+    const sentence = `The head at seq ${seq}, which a report showed, was removed, and so were those after it.`;
+    results.push({ is: 'difference', sentence });
+  }
   const chains = chainsOf([...heads, ...shown]);
-  const highest = Math.max(row.last_seq, ...chains.map(({ to }) => to));
+  const end = chains.reduce((most, { to }) => Math.max(most, to), row.last_seq);
+  const highest = Math.min(MAX_SEQ, end);
   const [known] = (await sql.run(readUnstored, [row.node_id, row.epoch, highest])).rows;
   if (known === undefined) return { results, proven: 0 };
   const rows = await SignedRows.of(sql, row);
   let proven = 0;
+  const differing: Stretch[] = [];
   for (const chain of chains) {
     for (const stretch of await compareChain(chain.heads, rows.between(chain.from, chain.to))) {
       if (stretch.matches) proven += stretch.rows;
-      else results.push(resultOf(stretch, row, known));
+      else differing.push(stretch);
     }
   }
-  for (const seqs of seqsOutside(chains, MAX_SEQ)) {
-    const result = await unsignedRows(rows, seqs, known.is_attributed);
-    if (result !== null) results.push(result);
-  }
+  results.push(...resultsOf(differing, heads, row, known));
+  for (const seqs of [...seqsOutside(chains, highest), { from: highest + 1, to: MAX_SEQ }])
+    results.push(...(await withoutHead(rows, seqs, known)));
   return { results, proven };
+}
+
+function resultsOf(
+  stretches: readonly Stretch[],
+  heads: readonly SignedHead[],
+  row: EpochRow,
+  known: KnownEpoch,
+): Result[] {
+  const past: Record<Retention, Seqs[]> = { events: [], findings: [] };
+  const results: Result[] = [];
+  for (const stretch of stretches) {
+    const since = beginOf(stretch, heads);
+    if (since < known[`${stretch.retention}_from`]) addTo(past[stretch.retention], stretch);
+    // A hint is about both kinds of rows.
+    else
+      results.push(resultOf(since < known.events_from ? { ...stretch, first: null } : stretch, row, known));
+  }
+  const ofPast = RETENTIONS.flatMap((retention) =>
+    past[retention].map((seqs): Result => {
+      const sentence = `The ${ROWS[retention]} of ${seqText(seqs)}, or some of them, are past their retention.`;
+      return { is: 'unproven', sentence };
+    }),
+  );
+  return [...results, ...ofPast];
+}
+
+interface SignedHead extends Head {
+  readonly at: number;
+}
+
+/** The stored heads that the node signed, and what is to be said of the others. */
+async function signedHeadsOf(
+  { sql, cluster, controllerKeys }: SignatureAudit,
+  row: EpochRow,
+): Promise<{ readonly heads: readonly SignedHead[]; readonly results: Result[] }> {
+  const identity = { cluster, node: row.node };
+  const keys = await signersOf(sql, row, identity, controllerKeys);
+  const isSigned = (head: ReturnType<typeof headOf>) =>
+    keys.some((key) => isSignedBy(key, headStatement(identity, row.epoch, head), head.sig));
+  const why =
+    keys.length === 0
+      ? 'the controller enrolled no key of this node that could have signed it'
+      : 'no key that the controller enrolled signed it';
+  const stored = (await sql.run(readHeads, [row.node_id, row.epoch])).rows.map(headOf);
+  const heads = stored.filter(isSigned);
+  const results = stored
+    .filter((head) => !heads.includes(head))
+    .map(
+      ({ seq }): Result => ({ is: 'difference', sentence: `The head at seq ${seq} was replaced: ${why}.` }),
+    );
+  return { heads, results };
+}
+
+/** No row of a stretch is from before this: when a record before it was, or the epoch's begin where no head says so. */
+const beginOf = ({ from }: Seqs, heads: readonly SignedHead[]): number =>
+  heads.reduce((most, { seq, at }) => (seq < from ? Math.max(most, at) : most), 0) - SLACK_US;
+
+/** Adds a stretch that goes on where the last one ends to that one. */
+function addTo(stretches: Seqs[], { from, to }: Seqs): void {
+  const last = stretches.at(-1);
+  if (last !== undefined && last.to + 1 === from) stretches[stretches.length - 1] = { from: last.from, to };
+  else stretches.push({ from, to });
 }
 
 type KnownEpoch = RowOf<typeof readUnstored>;
@@ -181,16 +267,9 @@ function chainsOf(heads: readonly Head[]): Chain[] {
 }
 
 function resultOf(stretch: Stretch, { last_seq }: EpochRow, known: KnownEpoch): Result {
-  const { from, to, retention, rows, first, after } = stretch;
+  const { from, to, retention, rows, first } = stretch;
   const seqs = { from, to };
   const what = ROWS[retention];
-  const isPast = (kept: number) => (after ?? 0) - SLACK_US < kept;
-  if (isPast(retention === 'events' ? known.events_from : known.findings_from)) {
-    return {
-      is: 'unproven',
-      sentence: `The ${what} of ${seqText(seqs)}, or some of them, are past their retention.`,
-    };
-  }
   if (to > last_seq) {
     const removed = `The ${what} of ${seqText({ from: Math.max(from, last_seq + 1), to })} were removed`;
     return {
@@ -198,7 +277,7 @@ function resultOf(stretch: Stretch, { last_seq }: EpochRow, known: KnownEpoch): 
       sentence: `${removed}: a head is about them, and the store says that the epoch ended at seq ${last_seq}.`,
     };
   }
-  const unstored = rangesIn(known.unstored).filter((range) => range.from <= to && range.to >= from);
+  const unstored = unstoredIn(known, seqs);
   if (unstored.length > 0) {
     const which = unstored.map((range) => seqText(range)).join(', ');
     return {
@@ -206,32 +285,51 @@ function resultOf(stretch: Stretch, { last_seq }: EpochRow, known: KnownEpoch): 
       sentence: `The ${what} of ${seqText(seqs)} are not all stored: ${which} never were.`,
     };
   }
-  // A hint is about both kinds of rows.
-  const where = first === null || isPast(known.events_from) ? null : first;
   return {
     is: 'difference',
     sentence:
       `The ${what} of ${seqText(seqs)} are not what the node signed: a row was changed, removed or added.` +
-      `${where === null ? '' : ` The first is at ${seqText(where)}.`} ${countOf(rows, 'row is', 'rows are')} stored.`,
-    seqs: where ?? seqs,
+      `${first === null ? '' : ` The first is at ${seqText(first)}.`} ${countOf(rows, 'row is', 'rows are')} stored.`,
+    seqs: first ?? seqs,
     views: VIEWS[retention],
   };
 }
 
-/** Rows that no head is about; null if there are none. */
-async function unsignedRows(
-  rows: SignedRows,
-  { from, to }: Seqs,
-  isAttributed: boolean,
-): Promise<Result | null> {
-  for await (const { seq } of rows.between(from, to)) {
-    const first = `No head is about the rows of ${seqText({ from, to })}. The first is seq ${seq}`;
-    return isAttributed
-      ? { is: 'difference', sentence: `${first}: it was added, or its head was removed.` }
-      : { is: 'unproven', sentence: `${first}: batches of this epoch were not signed.` };
+/** What is to be said of seqs that no head is about: there must be no rows, and in a signed epoch no seq that was stored. */
+async function withoutHead(rows: SignedRows, seqs: Seqs, known: KnownEpoch): Promise<readonly Result[]> {
+  const is = known.is_attributed ? 'difference' : 'unproven';
+  for await (const { seq } of rows.between(seqs.from, seqs.to)) {
+    const why = known.is_attributed
+      ? 'it was added, or its head was removed'
+      : 'batches of this epoch were not signed';
+    return [
+      { is, sentence: `No head is about the rows of ${seqText(seqs)}. The first is seq ${seq}: ${why}.` },
+    ];
   }
-  return null;
+  if (seqs.to === MAX_SEQ) return [];
+  const unstored = unstoredIn(known, seqs);
+  const stored = seqsOutside([{ from: 1, to: seqs.from - 1 }, ...unstored], seqs.to);
+  return [
+    ...stored.map(
+      (each): Result => ({
+        is,
+        sentence: `No head is about ${seqText(each)}, which were stored: their rows and heads were removed.`,
+      }),
+    ),
+    ...unstored.map(
+      (each): Result => ({
+        is: 'unproven',
+        sentence: `No head is about ${seqText(each)}, which were never stored.`,
+      }),
+    ),
+  ];
 }
+
+/** The seqs of a stretch that the store says it never had. */
+const unstoredIn = ({ unstored }: KnownEpoch, { from, to }: Seqs): Seqs[] =>
+  rangesIn(unstored)
+    .filter((range) => range.from <= to && range.to >= from)
+    .map((range) => ({ from: Math.max(from, range.from), to: Math.min(to, range.to) }));
 
 function printResult(
   print: (line: string) => void,

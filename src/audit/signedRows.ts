@@ -82,8 +82,9 @@ export class SignedRows {
 
   #signed(type: StoredType, { seq, context_id, fits, ...form }: KeyedRow): SignedRow {
     const context = this.#contexts.get(context_id) ?? '';
-    // No record has this column: what does not fit was not signed.
-    return { seq, type, context, form: fits ? form : { ...form, fits } };
+    const isSaid = Object.values(form).every((each) => typeof each !== 'number' || Number.isFinite(each));
+    // No record has this column: what does not fit was not signed. As JSON, a number without end is the same as none.
+    return { seq, type, context, form: fits && isSaid ? form : { ...form, fits: false } };
   }
 }
 

@@ -1,7 +1,7 @@
 /*
  * The statements of an audit of signatures, and the rows that they return.
  */
-import { bool, type Field, float8, int4, int4multirange } from '../store/schema/columns.ts';
+import { bool, type Field, float8, int4, int4multirange, text } from '../store/schema/columns.ts';
 import {
   containerEvent,
   context,
@@ -14,6 +14,7 @@ import {
   signedHead,
 } from '../store/schema/tables.ts';
 import { nullable, rowOf, statement } from '../store/statement.ts';
+import findStrayRowsSql from './sql/findStrayRows.sql';
 import readHeadsSql from './sql/readHeads.sql';
 import readSignedChangesSql from './sql/readSignedChanges.sql';
 import readSignedContextsSql from './sql/readSignedContexts.sql';
@@ -142,6 +143,7 @@ export const readSignedMinutes = statement(
   }),
 );
 
+export const findStrayRows = statement(findStrayRowsSql, rowOf({ view: text, rows: int4, first_seq: int4 }));
 export const readHeads = statement(
   readHeadsSql,
   rowOf(of(signedHead, ['seq', 'from_seq', 'record_us', 'head', 'hints'])),

@@ -21,6 +21,7 @@ import { headStatement, publicKeyText, signatureOf } from '../../src/protocol/si
 import { canonicalJson, storedForm } from '../../src/protocol/storedRecord.ts';
 import { maintain } from '../../src/store/maintain.ts';
 import { DRIVER_TYPES, runnerOf } from '../../src/store/runner.ts';
+import { forgetEpoch } from '../../src/store/statements.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { anyRecord } from '../support/anyRecord.ts';
 import { auditCommand } from '../support/auditCommand.ts';
@@ -154,12 +155,37 @@ needs('postgres')('tamper evidence', () => {
       [
         'heads that were removed with the newest rows, but not with all of them',
         `DELETE FROM store.container_event WHERE seq > 1100; DELETE FROM store.signed_head WHERE seq > 900; UPDATE store.epoch SET head = NULL`,
-        /No head is about the rows of seq 901 and later. The first is seq 901/,
+        /No head is about the rows of seqs 901 to 1200. The first is seq 901/,
+      ],
+      [
+        'an event with a seq that no record has',
+        `INSERT INTO store.container_event SELECT received_at, created_ns, container_key, day, node_id, context_id, 0, cluster_id, flags FROM store.container_event WHERE seq = 331`,
+        /node-1: 1 row of plegwatch.container_events can be of no epoch of this node: .* The first is seq 0/,
+      ],
+      [
+        'an event without a context of the node',
+        `INSERT INTO store.container_event SELECT received_at, created_ns, container_key, day, node_id, 999999, 330, cluster_id, flags FROM store.container_event WHERE seq = 331`,
+        /1 row of plegwatch.container_events can be of no epoch of this node: .* The first is seq 330/,
+      ],
+      [
+        'a finding that was moved to another cluster',
+        `ALTER TABLE store.finding NO FORCE ROW LEVEL SECURITY; UPDATE store.finding SET cluster_id = 99 WHERE seq = 120`,
+        /1 row of plegwatch.findings can be of no epoch of this node: added, or moved to another cluster. The first is seq 120/,
+      ],
+      [
+        'a time without end',
+        `UPDATE store.finding SET occurred_at = 'infinity' WHERE seq = 120`,
+        /findings and mode changes of seqs 1 to 300 are not .* The first is at seq 120/,
+      ],
+      [
+        'a number that no record has',
+        `UPDATE store.relist_minute SET covered_us = 9007199254740993 WHERE seq = 110`,
+        /Rows were changed so that they cannot be read: /,
       ],
       [
         'that all heads were removed',
         `DELETE FROM store.signed_head; UPDATE store.epoch SET head = NULL, head_seq = NULL, head_from = NULL`,
-        /No head is about the rows of seq 1 and later. The first is seq 1: it was added, or its head was removed/,
+        /No head is about the rows of seqs 1 to 1200. The first is seq 1: it was added, or its head was removed/,
       ],
     ])('names %s', async (_, change, sentence) => {
       await shipped(100);
@@ -213,8 +239,22 @@ needs('postgres')('tamper evidence', () => {
         DELETE FROM store.signed_head WHERE seq >= 900`;
       expect((await audited(change)).said).toEqual([]);
       const { said } = await audited(change, { ...trusted, reported });
+      expect(said).toContain(
+        'node-1: The head at seq 1200, which a report showed, was removed, and so were those after it.',
+      );
       expect(said.join('\n')).toMatch(
         /events, changes and minutes of seqs 901 to 1200 were removed: a head is about them, and the store says that the epoch ended at seq 900/,
+      );
+    });
+
+    it('names the seqs of a chain that was removed with its heads, while a later one is left', async () => {
+      await shippedTwice();
+      expect(await audited()).toMatchObject({ differences: 0, said: [] });
+      const { said } = await audited(`
+        DELETE FROM store.container_event WHERE seq <= 350; DELETE FROM store.relist_minute WHERE seq <= 350; DELETE FROM store.finding WHERE seq <= 350;
+        DELETE FROM store.signed_head WHERE from_seq = 1`);
+      expect(said.join('\n')).toMatch(
+        /^node-1: No head is about seqs 1 to 350, which were stored: their rows and heads were removed.$/m,
       );
     });
 
@@ -228,17 +268,7 @@ needs('postgres')('tamper evidence', () => {
     });
 
     it('proves what two agents of one epoch signed, the second after a restart, with batches that are cut otherwise', async () => {
-      const first = await agent();
-      append(first, 1, 700);
-      await first.spool.flush();
-      // Of the last batches nothing arrives.
-      await first.ship(100, (batches) => batches.slice(0, 4));
-      await spools.close(first.spool);
-      const next = await agent();
-      append(next, 1, 30);
-      await next.spool.flush();
-      next.goOnAt(351, first.spool.current.meta.epoch);
-      await next.ship(170);
+      await shippedTwice();
       expect(await audited()).toMatchObject({ differences: 0, said: [] });
       const { said } = await audited("UPDATE store.finding SET cause = 'other' WHERE seq = 600");
       expect(said.join('\n')).toMatch(
@@ -257,7 +287,11 @@ needs('postgres')('tamper evidence', () => {
       const other = new SignedAgent(store, one.spool, nodeKey.key);
       other.goOnAt(201);
       await other.ship(100);
-      expect(await audited()).toMatchObject({ differences: 0, said: [] });
+      const { said: lost, differences } = await audited();
+      expect(differences).toBe(0);
+      expect(lost.join('\n')).toMatch(
+        /^[^\n]*not proven: No head is about seqs 101 to 200, which were never stored.$/,
+      );
       expect((await audited('DELETE FROM store.container_event WHERE seq = 250')).said.join('\n')).toMatch(
         /seqs 201 to 300 are not .* The first is at seq 250/,
       );
@@ -320,7 +354,7 @@ needs('postgres')('tamper evidence', () => {
         const { said, differences } = await audited();
         expect(differences).toBe(0);
         expect(said.join('\n')).toMatch(
-          /not proven: No head is about the rows of seq 1 and later. The first is seq 1: batches of this epoch were not signed/,
+          /not proven: No head is about the rows of seqs 1 to 600. The first is seq 1: batches of this epoch were not signed/,
         );
       },
     );
@@ -355,6 +389,28 @@ needs('postgres')('tamper evidence', () => {
       expect((await audited('DELETE FROM store.container_event WHERE seq = 400')).said.join('\n')).toMatch(
         /seqs 1 to 1200 are not what the node signed/,
       );
+    });
+
+    it('keeps no heads of an epoch that was forgotten, or that nothing refers to any more', async () => {
+      const heads = () => query(databaseUrl, 'SELECT count(*)::int4 AS heads FROM store.signed_head');
+      const [{ epoch = '' } = {}] = await shipped(100);
+      expect(await heads()).not.toEqual([{ heads: 0 }]);
+      const tables = ['container_event', 'relist_minute', 'relist_hour', 'finding', 'stream_session', 'gap'];
+      const expire = [
+        ...tables.map((table) => `DELETE FROM store.${table}`),
+        'UPDATE store.node SET incarnation = incarnation + 1, context_id = NULL',
+        "UPDATE store.epoch SET closed_at = now() - interval '500 days', last_stored_at = now() - interval '500 days'",
+      ];
+      for (const change of expire) await query(databaseUrl, change);
+      await maintain({ databaseUrl, log: silent });
+      expect(await heads()).toEqual([{ heads: 0 }]);
+      await spools.renew();
+      await shipped(100);
+      expect(await heads()).not.toEqual([{ heads: 0 }]);
+      const [latest] = await query<{ epoch: string }>(databaseUrl, 'SELECT epoch FROM store.epoch');
+      expect(latest?.epoch).not.toBe(epoch);
+      await store.run(forgetEpoch, [1, latest?.epoch]);
+      expect(await heads()).toEqual([{ heads: 0 }]);
     });
 
     it('is a command with the files that it trusts, and exit code 3 where a row was changed', async () => {
@@ -417,6 +473,21 @@ needs('postgres')('tamper evidence', () => {
       append(one, 1, 1200);
       await one.spool.flush();
       return one.ship(size);
+    }
+
+    /** Ships 700 records by two agents, the second of which begins a chain with seq 351. */
+    async function shippedTwice(): Promise<void> {
+      const first = await agent();
+      append(first, 1, 700);
+      await first.spool.flush();
+      // Of the last batches nothing arrives.
+      await first.ship(100, (batches) => batches.slice(0, 4));
+      await spools.close(first.spool);
+      const next = await agent();
+      append(next, 1, 30);
+      await next.spool.flush();
+      next.goOnAt(351, first.spool.current.meta.epoch);
+      await next.ship(170);
     }
 
     async function agent(): Promise<SignedAgent> {

@@ -125,9 +125,9 @@ export const MUTANTS: readonly BuildMutant[] = [
     seeds: ANY,
     edits: [
       edit(
-        'controller/ingest/relistMinuteWriter.ts',
-        'rows.map(({ record }) => lagHistogram(record.kubeletLag?.starts)),',
-        'rows.map(() => null),',
+        'protocol/storedRecord.ts',
+        'kubelet_start_hist: lagHistogram(record.kubeletLag?.starts),',
+        'kubelet_start_hist: null,',
       ),
     ],
   },

@@ -1,4 +1,4 @@
--- Deletes contexts and epochs to which nothing refers any more, and which no spool can still know: a spool remembers an epoch without
+-- Deletes contexts and epochs, with their heads, to which nothing refers any more, and which no spool can still know: a spool remembers an epoch without
 -- records for 30 days, and asks for it once an hour while its agent runs. The latest epoch of a node stays, and with it the
 -- incarnation that the next one must be higher than.
 WITH expired AS (
@@ -20,10 +20,14 @@ deleted AS (
     AND NOT EXISTS (SELECT FROM store.mode_change r WHERE r.node_id = x.node_id AND r.context_id = x.context_id)
     AND NOT EXISTS (SELECT FROM store.stream_session r WHERE r.node_id = x.node_id AND r.epoch = x.epoch)
   RETURNING x.context_id
+),
+gone AS (
+  DELETE FROM store.epoch e USING expired x
+  WHERE e.node_id = x.node_id AND e.epoch = x.epoch
+    AND NOT EXISTS (SELECT FROM store.context c
+                    WHERE c.node_id = e.node_id AND c.epoch = e.epoch AND c.context_id NOT IN (SELECT context_id FROM deleted))
+    AND NOT EXISTS (SELECT FROM store.stream_session s WHERE s.node_id = e.node_id AND s.epoch = e.epoch)
+    AND NOT EXISTS (SELECT FROM store.gap g WHERE g.node_id = e.node_id AND g.epoch = e.epoch)
+  RETURNING e.node_id, e.epoch
 )
-DELETE FROM store.epoch e USING expired x
-WHERE e.node_id = x.node_id AND e.epoch = x.epoch
-  AND NOT EXISTS (SELECT FROM store.context c
-                  WHERE c.node_id = e.node_id AND c.epoch = e.epoch AND c.context_id NOT IN (SELECT context_id FROM deleted))
-  AND NOT EXISTS (SELECT FROM store.stream_session s WHERE s.node_id = e.node_id AND s.epoch = e.epoch)
-  AND NOT EXISTS (SELECT FROM store.gap g WHERE g.node_id = e.node_id AND g.epoch = e.epoch);
+DELETE FROM store.signed_head h USING gone WHERE h.node_id = gone.node_id AND h.epoch = gone.epoch;

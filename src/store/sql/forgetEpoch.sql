@@ -23,6 +23,8 @@ WITH contexts AS (
   DELETE FROM store.stream_session WHERE node_id = $1::int4 AND epoch = $2::uuid
 ), gaps AS (
   DELETE FROM store.gap WHERE node_id = $1::int4 AND epoch = $2::uuid
+), heads AS (
+  DELETE FROM store.signed_head WHERE node_id = $1::int4 AND epoch = $2::uuid
 ), states AS (
   DELETE FROM store.node_state WHERE node_id = $1::int4 AND incarnation = (SELECT incarnation FROM own)
 ), forgotten AS (

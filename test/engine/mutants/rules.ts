@@ -988,9 +988,9 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'this.#notShown = answer;\n      this.#unconfirmed = null;',
       'this.#notShown = answer;',
     ],
-    'a list from before the question confirms that the container was there': [
+    'a list from between question and answer confirms that the container was there at the answer': [
+      'listed < answer.at) return;',
       'listed < answer.asked) return;',
-      'listed < 0) return;',
     ],
     'questions come in equal pauses': ['2 * this.#pause', 'this.#pause'],
     'the pause between questions has no limit': ['Math.min(MAX_PAUSE, 2 * this.#pause)', '2 * this.#pause'],

@@ -1,7 +1,7 @@
 -- Enrols a key of a node until its token expires, but at most for a day, since some tokens are valid for years. An enrolment that is older
 -- than what is known changes nothing, and neither does one whose token has expired. Also deletes the node's expired keys and, but for the two that
 -- are valid the longest, its other ones. Returns for how many seconds the key is valid now; no row if it is not.
--- The key is also kept with the controller's signature under it, beside the nine latest others.
+-- The key is also kept with the controller's signature under it, beside the 999 latest others: a node that is set up anew has another key, and findings are kept long.
 -- $1 cluster_id, $2 node, $3 public key, $4 expires_at in seconds, $5 pod_uid, $6 node_uid or '', $7 the controller's signature
 WITH node AS (
   SELECT node_id, least(to_timestamp($4::float8), now() + interval '24 hours') AS expires_at
@@ -28,7 +28,7 @@ WITH node AS (
   DELETE FROM store.node_signer s USING (
     SELECT o.node_id, o.public_key, row_number() OVER (ORDER BY o.enrolled_at DESC) AS place
     FROM store.node_signer o JOIN node USING (node_id) WHERE o.public_key <> $3::bytea) o
-  WHERE s.node_id = o.node_id AND s.public_key = o.public_key AND o.place > 9
+  WHERE s.node_id = o.node_id AND s.public_key = o.public_key AND o.place > 999
 ), known AS (
   SELECT expires_at FROM enrolled
   UNION ALL
