@@ -258,6 +258,31 @@ needs('postgres')('tamper evidence', () => {
       );
     });
 
+    it('names what was changed after a saved report, although the epoch began before its events were dropped', async () => {
+      const one = await agent();
+      append(one, 1, 300);
+      await one.spool.flush();
+      await one.ship(100);
+      const days = 20;
+      await query(databaseUrl, `UPDATE store.epoch SET started_at = started_at - interval '${days} days'`);
+      const go = async (from: number, to: number) => {
+        append(one, from, to, days * 86_400_000_000);
+        await one.spool.flush();
+        await one.ship(100);
+      };
+      await go(301, 600);
+      await go(601, 700);
+      const reported = await savedReport();
+      expect(reported).toMatchObject([{ seq: 700 }]);
+      await go(701, 1000);
+      for (const trust of [trusted, { ...trusted, reported }]) {
+        const { said } = await audited('DELETE FROM store.container_event WHERE seq = 781', trust);
+        expect(said.join('\n')).toMatch(
+          /events, changes and minutes of seqs \d+ to \d+ are not .* at seq 781/,
+        );
+      }
+    });
+
     it('finds by a saved report that a whole epoch was removed', async () => {
       await shipped(100);
       const reported = await savedReport();
@@ -581,16 +606,18 @@ const line = ({ seq, context, form }: { seq: number; context: string; form: obje
   `${seq} ${context} ${canonicalJson(form)}`;
 
 /** Mostly events; in each 120 a minute, a finding and a session. */
-function append({ spool }: SignedAgent, from: number, to: number): void {
-  for (let n = from; n <= to; n += 1) spool.append(recordOf(n), null);
+function append({ spool }: SignedAgent, from: number, to: number, later = 0): void {
+  for (let n = from; n <= to; n += 1) spool.append(recordOf(n, later), null);
 }
 
-function recordOf(n: number): EvidenceRecord {
-  if (n % 120 === 0) return missedFinding({ t: n, containerId: hexId(n), findingId: idOf(n) });
-  if (n % 120 === 110) return relistMinute({ t: n, span: 1000, wall: n });
+/** `later`: so many microseconds. */
+function recordOf(n: number, later: number): EvidenceRecord {
+  const t = n + later;
+  if (n % 120 === 0) return missedFinding({ t, containerId: hexId(n), findingId: idOf(n) });
+  if (n % 120 === 110) return relistMinute({ t, span: 1000, wall: t });
   // They have no stored form: all of them are one row.
-  if (n % 12 === 6) return streamSession({ t: n, events: n });
-  return event(n, { t: n });
+  if (n % 12 === 6) return streamSession({ t, events: n });
+  return event(n, { t });
 }
 
 const idOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
