@@ -21,8 +21,8 @@ interface Misdirection {
 }
 
 export class FaultyDisk implements SpoolFiles {
-  /** The error code with which a call fails; null: it does not. A close fails after it closed the file. */
-  faultOf: (call: DiskCall) => string | null = () => null;
+  /** The error code with which a call fails, at once or later; null: it does not. A close fails after it closed the file. */
+  faultOf: (call: DiskCall) => string | null | Promise<string | null> = () => null;
   readonly #disk: SpoolFiles;
   readonly #unreadable: { readonly path: string; readonly sector: number }[] = [];
   readonly #misdirected: Misdirection[] = [];
@@ -79,7 +79,7 @@ export class FaultyDisk implements SpoolFiles {
   usage = (path: string) => this.#call('usage', path, () => this.#disk.usage(path));
 
   async #call<T>(name: DiskCall['name'], path: string, work: () => Promise<T>): Promise<T> {
-    const code = this.faultOf({ name, path });
+    const code = await this.faultOf({ name, path });
     if (code !== null) throw failure(code, `${name} ${path}`);
     return work();
   }

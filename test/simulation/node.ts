@@ -1,0 +1,302 @@
+/*
+ * A simulated node with its controller: the agent's own spool and shipper, on a simulated disk, before a simulated Redis and store.
+ *
+ *   appended ──► spool ──► shipper ──► network ──► inbox ──► store ──► ack reply ──► shipper
+ *                 disk: slow, failing, without power
+ *
+ * It knows what each agent appended and what of it was safe when that agent ended, and compares the store with that. Everything happens in an order
+ * that the seed decides; its trace is the list of all calls to the disk, commands and stored batches.
+ */
+import { basename, dirname } from 'node:path';
+import type { DeliveryIntervals } from '../../src/agent/ship/deliveries.ts';
+import { Shipper } from '../../src/agent/ship/shipper.ts';
+import { openSpool } from '../../src/agent/spool/openSpool.ts';
+import { parseSegment } from '../../src/agent/spool/segmentFormat.ts';
+import type { Spool } from '../../src/agent/spool/spool.ts';
+import { monoNow } from '../../src/platform/clock.ts';
+import { createLogger } from '../../src/platform/log.ts';
+import { millis, mono, offset } from '../../src/protocol/units.ts';
+import type { RedisSettings } from '../../src/redis/access.ts';
+import { type Random, randomFor } from '../../devtools/simulator/random.ts';
+import { type DiskCall, FaultyDisk } from '../support/faultyDisk.ts';
+import { ModelDisk } from '../support/modelDisk.ts';
+import { event } from '../support/records.ts';
+import { CONTEXT, spoolOptions } from '../support/spoolBed.ts';
+import { SimulatedRedis } from './redis.ts';
+import { SimulatedStore } from './store.ts';
+import type { SimulatedTime } from './time.ts';
+
+const DIR = '/spool';
+const PLACE = { cluster: 'prod', node: 'node-1' };
+/** Shorter than those of a real agent, so that minutes show what takes hours. */
+const INTERVALS: DeliveryIntervals = {
+  intervalAckGeneration: millis(30_000),
+  intervalRetiredEpochs: millis(60_000),
+  intervalResend: millis(2_000),
+};
+const OWN_INTERVALS = { intervalIdle: millis(5_000), intervalRedisRetry: millis(2_000) };
+/** The longest time between two turns of the controller. */
+const TURN_MS = 400;
+const TURN_INPUTS = 6;
+
+/** Which calls to the disk fail. */
+export type DiskFault = 'none' | 'writes' | 'syncs' | 'full' | 'removals';
+
+const FAILING: Readonly<Record<DiskFault, { readonly calls: readonly string[]; readonly code: string }>> = {
+  none: { calls: [], code: '' },
+  writes: { calls: ['write'], code: 'EIO' },
+  syncs: { calls: ['datasync', 'sync'], code: 'EIO' },
+  full: { calls: ['open', 'write'], code: 'ENOSPC' },
+  removals: { calls: ['remove', 'rename'], code: 'EIO' },
+};
+
+/** What is known of an epoch without asking the agent. */
+interface KnownEpoch {
+  /** What was appended, in the order of seqs, each as JSON. */
+  readonly appended: string[];
+  /** Up to here nothing may be missing without having been declared lost. */
+  safe: number;
+  /** What was synced, as the disk saw it. */
+  synced: number;
+}
+
+interface Running {
+  readonly spool: Spool;
+  readonly shipper: Shipper;
+  readonly known: KnownEpoch;
+  readonly disk: FaultyDisk;
+}
+
+export interface NodeSettings {
+  readonly seed: number;
+  readonly maxBytes: number;
+  readonly retentionMs: number;
+  readonly fsyncMs: number;
+}
+
+export class SimulatedNode {
+  readonly trace: string[] = [];
+  readonly random: Random;
+  readonly redis: SimulatedRedis;
+  readonly store: SimulatedStore;
+  /** The longest that a call to the disk takes, in milliseconds. */
+  diskMs = 0;
+  #diskFault: DiskFault = 'none';
+  #hasDiskFailed = false;
+  readonly #settings: NodeSettings;
+  readonly #time: SimulatedTime;
+  readonly #disk = new ModelDisk();
+  readonly #known = new Map<string, KnownEpoch>();
+  #running: Running | null = null;
+  #boots = 0;
+
+  constructor(settings: NodeSettings, time: SimulatedTime) {
+    this.#settings = settings;
+    this.#time = time;
+    this.random = randomFor(settings.seed, 'delivery');
+    const trace = (line: string) => void this.trace.push(line);
+    this.redis = new SimulatedRedis(PLACE, time, randomFor(settings.seed, 'network'), trace);
+    this.store = new SimulatedStore(this.redis, randomFor(settings.seed, 'store'));
+    this.#disk.onSynced = (path, text) => this.#synced(path, text);
+  }
+
+  set diskFault(fault: DiskFault) {
+    this.#diskFault = fault;
+    this.#hasDiskFailed ||= fault !== 'none';
+  }
+
+  async prepare(): Promise<void> {
+    await this.#disk.makeFolder(DIR);
+    this.#disk.comeBack(() => 0.999);
+  }
+
+  get #agent(): Running {
+    if (this.#running === null) throw new Error('no agent runs');
+    return this.#running;
+  }
+
+  /** Starts an agent, and another one as long as the disk keeps it from starting, as a kubelet would. */
+  async start(): Promise<void> {
+    for (let tries = 0; this.#running === null; tries += 1) {
+      if (tries === 20) throw new Error('no agent starts');
+      if (tries > 0) {
+        this.diskFault = 'none';
+        await this.pass(1_000);
+      }
+      let isOver = false;
+      const started = this.#tryStart().then(
+        (running) => {
+          this.#running = running;
+        },
+        (error: unknown) => void this.trace.push(`not started: ${String(error)}`),
+      );
+      void started.then(() => {
+        isOver = true;
+      });
+      while (!isOver) await this.#time.pass(10);
+    }
+  }
+
+  async #tryStart(): Promise<Running> {
+    const { maxBytes, retentionMs, fsyncMs } = this.#settings;
+    const disk = new FaultyDisk(this.#disk);
+    disk.faultOf = (call) => this.#faultOf(call, disk);
+    const spool = await openSpool(
+      {
+        ...spoolOptions(DIR),
+        ...{ files: disk, machine: 'machine', bootId: `boot-${this.#boots}`, maxBytes },
+        ...{ retention: millis(retentionMs), fsyncInterval: millis(fsyncMs), sweepInterval: millis(10_000) },
+      },
+      new AbortController().signal,
+    );
+    const known = { appended: [], safe: 0, synced: 0 };
+    this.#known.set(spool.current.meta.epoch, known);
+    spool.setContext(CONTEXT);
+    void spool.startHeartbeat(monoNow);
+    const shipper = new Shipper({
+      ...PLACE,
+      spool,
+      redis: this.redis as unknown as RedisSettings,
+      intervals: { ...INTERVALS, ...OWN_INTERVALS },
+      log: createLogger('fatal', 'test'),
+    });
+    return { spool, shipper, known, disk };
+  }
+
+  /** An agent that died makes no call and hears of none. */
+  async #faultOf(call: DiskCall, disk: FaultyDisk): Promise<string | null> {
+    this.#time.happened();
+    const isCurrent = () => this.#running === null || this.#running.disk === disk;
+    if (this.diskMs > 0)
+      await new Promise<void>((resolve) => setTimeout(resolve, this.random.between(0.1, this.diskMs)));
+    this.#time.happened();
+    if (!isCurrent()) await new Promise(() => undefined);
+    this.trace.push(`${call.name} ${basename(call.path)}`);
+    const { calls, code } = FAILING[this.#diskFault];
+    return calls.includes(call.name) ? code : null;
+  }
+
+  append(count: number, padding: number): void {
+    const { spool, known } = this.#agent;
+    for (let i = 0; i < count; i += 1) {
+      const t = offset(monoNow() - spool.start);
+      const containerId = `${known.appended.length}-${'x'.repeat(Math.floor(this.random.between(0, padding)))}`;
+      const record = event(1, { t, containerId });
+      known.appended.push(JSON.stringify(record));
+      spool.append(record, null);
+    }
+  }
+
+  /** Passes simulated time, in which the controller has its turns. */
+  async pass(ms: number): Promise<void> {
+    for (let left = ms; left > 0; ) {
+      const next = Math.min(left, this.random.between(20, TURN_MS));
+      await this.#time.pass(next);
+      await this.store.turn(Math.floor(this.random.between(0, TURN_INPUTS)));
+      left -= next;
+    }
+  }
+
+  /** The agent ends as it should: it hands over what it can, and what it has written is safe. */
+  async stop(): Promise<void> {
+    const { spool, shipper, known } = this.#agent;
+    let isOver = false;
+    const ended = (async () => {
+      await shipper.stop(3_000);
+      await spool.stopHeartbeat(monoNow());
+      await spool.close();
+    })();
+    void ended.then(() => {
+      isOver = true;
+    });
+    while (!isOver) await this.pass(100);
+    known.safe = writtenOf(spool);
+    this.#end();
+  }
+
+  /** What the agent has written is still there. */
+  kill(): void {
+    const { spool, known } = this.#agent;
+    known.safe = writtenOf(spool);
+    this.#end();
+  }
+
+  /** What the disk has synced is still there. */
+  cutPower(): void {
+    for (const known of this.#known.values()) known.safe = Math.min(known.safe, known.synced);
+    const { known } = this.#agent;
+    known.safe = known.synced;
+    this.#end();
+    this.#disk.comeBack(() => this.random.next());
+    this.#boots += 1;
+  }
+
+  #end(): void {
+    this.#running = null;
+    this.redis.abandon();
+    this.#time.forgetTimers();
+  }
+
+  #synced(path: string, text: string): void {
+    if (!path.endsWith('.seg')) return;
+    const known = this.#known.get(basename(dirname(path)).slice('0000000000-'.length));
+    if (known === undefined) return;
+    const { last } = parseSegment(basename(path), Buffer.from(text));
+    known.synced = Math.max(known.synced, last);
+  }
+
+  stepWall(): void {
+    this.#time.stepWall(this.random.between(-3_600_000, 3_600_000));
+  }
+
+  /** Everything works again. */
+  mend(): void {
+    this.diskFault = 'none';
+    this.diskMs = 0;
+    this.redis.isFull = false;
+    this.redis.travelMs = 20;
+    this.redis.join();
+    this.store.isPaused = false;
+    this.store.diesNext = false;
+    this.store.window = 64 * 1024;
+  }
+
+  get isDelivered(): boolean {
+    const { spool, shipper } = this.#agent;
+    return shipper.unacknowledged === 0 && spool.epochs.every((epoch) => epoch.isAcknowledged);
+  }
+
+  /** Why the last agent does not deliver. */
+  get shippingError(): string | null {
+    return this.#agent.shipper.error;
+  }
+
+  /** What is wrong in the store, once the last agent has delivered everything. `isSmall`: whether the spool has to delete what is not delivered. */
+  problems(isSmall: boolean): string[] {
+    const mayLose = new Set<string>();
+    if (isSmall) mayLose.add('spool_full').add('below_oldest');
+    if (this.#hasDiskFailed) mayLose.add('spool_corrupt').add('spool_unwritable');
+    // What was delivered and deleted, only the backup could have had.
+    if (this.store.wasRestored) mayLose.add('below_oldest');
+    const { spool, known: current } = this.#agent;
+    current.safe = spool.current.lastSeq;
+    const problems = [...this.store.problems];
+    for (const [name, known] of this.#known) {
+      const stored = this.store.epochs.get(name);
+      for (let seq = 1; seq <= known.safe; seq += 1) {
+        const cause = stored?.lost.get(seq);
+        if (cause !== undefined) {
+          if (!mayLose.has(cause)) problems.push(`declared lost without a reason: ${name}:${seq} ${cause}`);
+        } else if (stored?.records.has(seq) !== true) problems.push(`lost: ${name}:${seq}`);
+      }
+      for (const [seq, json] of stored?.records ?? [])
+        if (known.appended[seq - 1] !== json) problems.push(`never appended: ${name}:${seq} ${json}`);
+    }
+    for (const name of this.store.epochs.keys())
+      if (!this.#known.has(name)) problems.push(`an epoch of nobody: ${name}`);
+    return problems;
+  }
+}
+
+/** The last seq that is in a file. What was dropped after it is declared lost from memory, which ends with the agent if the disk fails until then. */
+const writtenOf = ({ current }: Spool): number => Math.max(0, ...current.segments.map(({ last }) => last));
