@@ -185,7 +185,7 @@ export class Spool {
     const json = recordJson(at, this.#context.no, record, object);
     if (this.#audit !== null) writeSync(this.#audit, `${this.current.meta.epoch} ${json}\n`);
     this.#buffer.push({ seq: at, json, context: this.#context });
-    void this.flush();
+    this.#writer.writeSoon();
   }
 
   onWritten(listener: () => void): void {

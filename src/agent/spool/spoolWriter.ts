@@ -23,15 +23,22 @@ export class SpoolWriter {
   readonly #parts: SpoolWriterParts;
   #onWritten: () => void = () => undefined;
   #writing: Promise<void> | null = null;
+  /** The next try after a failed write: one, however much is appended until then. */
+  #retry: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   constructor(parts: SpoolWriterParts) {
     this.#parts = parts;
-    parts.segments.onSyncFailed(() => void this.flush());
+    parts.segments.onSyncFailed(() => this.writeSoon());
   }
 
   onWritten(listener: () => void): void {
     this.#onWritten = listener;
+  }
+
+  /** Writes what was appended: at once, or with the next try where a write has failed. */
+  writeSoon(): void {
+    if (this.#retry === undefined) void this.flush();
   }
 
   /** A write that is under way takes in what is appended before it ends. */
@@ -70,6 +77,7 @@ export class SpoolWriter {
       buffer.written(lines);
       await segments.closeIfFull();
       status.succeeded();
+      this.#retryAfter(null);
     } catch (error) {
       buffer.putBack(lines);
       if (!(await this.#recover(messageOf(error)))) return false;
@@ -88,7 +96,17 @@ export class SpoolWriter {
       log.error({ error }, 'running from memory');
       return true;
     }
-    setTimeout(() => void this.flush(), RETRY_MS).unref();
+    this.#retryAfter(RETRY_MS);
     return false;
+  }
+
+  #retryAfter(ms: number | null): void {
+    clearTimeout(this.#retry);
+    this.#retry = undefined;
+    if (ms === null) return;
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined;
+      void this.flush();
+    }, ms).unref();
   }
 }
