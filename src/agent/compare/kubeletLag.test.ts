@@ -239,6 +239,38 @@ describe('when the kubelet is asked', () => {
     expect(runs([...stopped, early], { until: 25 }).podQueries).toEqual(['20.25 u1']);
   });
 
+  describe('questions for another container of the pod', () => {
+    /** c1 starts unnoticed by the kubelet, and c1b only after that list. */
+    const both = (state: 'created' | 'running') => ({ s1: 'running', c1: 'running', c1b: state }) as const;
+    const ofC1: readonly TimelineStep[] = [
+      ...[...watched, ...pod, received(4, 'c1b', 'CREATED'), received(4.5, 'c1', 'STARTED')],
+      listed(5, both('created')),
+      ...[15.3, 25.6].map((asked) => podAnswered(asked, 'u1', {})),
+    ];
+    const exact = times({ created: 4, started: 5.5 });
+    /** An event of c1 shows that c1b has started, and none of c1b does: a miss, to be judged at 36 s. */
+    const shownByC1 = received(6, 'c1', 'STARTED', {
+      others: [{ id: 'c1b', state: 'running', times: exact }],
+    });
+
+    test('they do not put off the first one after the deadline, where they are from before the proof', () => {
+      const proven = [received(6, 'c1b', 'STARTED', { times: exact }), listed(26, both('running'))];
+      const { podQueries } = runs([...ofC1, ...proven], { until: 40 });
+      expect(podQueries).toEqual(['15.25 u1', '25.5 u1', '36.25 u1']);
+    });
+
+    test('they do not put off the one before a miss', () => {
+      const { podQueries } = runs([...ofC1, shownByC1], { until: 40 });
+      expect(podQueries).toEqual(['15.25 u1', '25.5 u1', '31 u1']);
+    });
+
+    test('they do not put off the first one after the deadline, where they are from after a miss and before the proof', () => {
+      const asked = [31.1, 71.3, 82.3].map((at) => podAnswered(at, 'u1', {}));
+      const { podQueries } = runs([...ofC1, shownByC1, ...asked, listed(72, both('running'))], { until: 95 });
+      expect(podQueries.slice(2)).toEqual(['31 u1', '71.25 u1', '82.25 u1', '92.5 u1']);
+    });
+  });
+
   test('the kubelet is asked about a stop for no longer than a quarter of an hour without a verdict', () => {
     expect(runs(stopped, { until: 1_100 }).podQueries.at(-1)).toBe('860.25 u1');
   });

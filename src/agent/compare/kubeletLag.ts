@@ -115,7 +115,7 @@ export class KubeletLag {
   proven(container: TrackedContainer, stage: Stage, proof: RuntimeProof): void {
     if (container.isSandbox || container.hasRegressed || !isShownStage(stage)) return;
     const wait = this.#begin(container, stage);
-    if (wait !== null) wait.proof ??= proof;
+    wait?.prove(proof);
   }
 
   /** More is known of when a container started and stopped. */
@@ -157,7 +157,7 @@ export class KubeletLag {
     for (const wait of this.#open) {
       if (wait.container.identity.podUid !== podUid) continue;
       const deadline = wait.proof && this.#deadlineOf(wait.proof);
-      if (deadline === null || asked >= deadline) wait.answered(at);
+      wait.answered(asked, at, deadline);
       const podState = found ? podStateOf(wait, answer.pod.containers) : null;
       // Of what it has shown running the kubelet knows that it is not any more: it does not know the state.
       const wasShown =

@@ -41,6 +41,7 @@ export class KubeletWait implements KubeletTransition {
   isSuppressed = false;
   #notShown: NotShown | null = null;
   #unconfirmed: NotShown | null = null;
+  readonly #firstPause: Micros;
   #pause: Micros;
   #askFrom: Mono | null = null;
 
@@ -48,7 +49,16 @@ export class KubeletWait implements KubeletTransition {
     this.container = container;
     this.stage = stage;
     this.opened = opened;
+    this.#firstPause = firstPause;
     this.#pause = firstPause;
+  }
+
+  /** Only the first proof counts. What was asked before, for a miss, says nothing of whether it is late, and puts off no question about that. */
+  prove(proof: RuntimeProof): void {
+    if (this.proof !== null) return;
+    this.proof = proof;
+    this.#askFrom = null;
+    this.#pause = this.#firstPause;
   }
 
   /** The last answer that is known not to have shown it. */
@@ -61,8 +71,13 @@ export class KubeletWait implements KubeletTransition {
     return now >= (this.#askFrom ?? first);
   }
 
-  /** An answer came to what was asked then. */
-  answered(now: Mono): void {
+  /**
+   * An answer came to what was asked then. A question from before it could prove anything was asked for another container of the
+   * pod: it puts off none of this one.
+   */
+  answered(asked: Mono, now: Mono, deadline: Mono | null): void {
+    const provesFrom = deadline ?? this.due?.to ?? null;
+    if (provesFrom === null || asked < provesFrom) return;
     this.#askFrom = shift(now, this.#pause);
     this.#pause = millis(Math.min(MAX_PAUSE, 2 * this.#pause) / 1000);
   }

@@ -739,10 +739,6 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (container.hasRegressed ||',
     ],
     'an answer is about every pod': ['if (wait.container.identity.podUid !== podUid) continue;', ''],
-    'an answer to a question from before the deadline puts off the next one': [
-      'if (deadline === null || asked >= deadline) wait.answered(at);',
-      'wait.answered(at);',
-    ],
     'an answer proves something whatever is in doubt': [
       'wasShown || this.#witness.whyUnknown(wait, wait.proof ?? wait.due) !== null)',
       'wasShown)',
@@ -859,7 +855,6 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       "wait.container.hasRegressed ? 'state_went_back' : undefined",
       "'state_went_back'",
     ],
-    'a later proof replaces the first': ['wait.proof ??= proof;', 'wait.proof = proof;'],
     'a container that the kubelet no longer shows running is still shown to run': [
       'if (podState === null || wasShown ||',
       'if (podState === null ||',
@@ -991,6 +986,19 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'a list from between question and answer confirms that the container was there at the answer': [
       'listed < answer.at) return;',
       'listed < answer.asked) return;',
+    ],
+    'an answer to a question from before the deadline puts off the next one': [
+      'if (provesFrom === null || asked < provesFrom) return;',
+      'if (provesFrom === null) return;',
+    ],
+    'an answer to a question for another container puts off the one before a miss': [
+      'if (provesFrom === null || asked < provesFrom) return;',
+      'if (provesFrom !== null && asked < provesFrom) return;',
+    ],
+    'a later proof replaces the first': ['    if (this.proof !== null) return;\n', ''],
+    'an answer from before the proof puts off the question after it': [
+      '    this.#askFrom = null;\n    this.#pause = this.#firstPause;\n',
+      '',
     ],
     'questions come in equal pauses': ['2 * this.#pause', 'this.#pause'],
     'the pause between questions has no limit': ['Math.min(MAX_PAUSE, 2 * this.#pause)', '2 * this.#pause'],
