@@ -87,8 +87,9 @@ try {
   await stopAll(stops, 'See what still runs with ps, and stop it.');
 }
 
-const isWatching = (page: string): boolean =>
-  page.includes('\nplegwatch_pods_api_state{state="Watching"} 1\n');
+function isWatching(page: string): boolean {
+  return page.includes('\nplegwatch_pods_api_state{state="Watching"} 1\n');
+}
 
 async function windowOf(both: readonly [Watched, Watched], replaced: boolean): Promise<readonly [Use, Use]> {
   const [watched, unwatched] = both;
