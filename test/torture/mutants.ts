@@ -13,19 +13,27 @@ import { runSchedule } from './run.ts';
 interface BuildMutant {
   readonly name: string;
   readonly edits: readonly Edit[];
-  /** Schedules to try in turn until one detects it; null: the power cut test must detect it. */
-  readonly seeds: readonly number[] | null;
+  /** Schedules of the torture, tried in turn until one detects it; or the property that must detect it. */
+  readonly foundBy: readonly number[] | Property;
+}
+
+interface Property {
+  readonly test: string;
+  /** How it says that a record is lost: it must not fail for another reason. */
+  readonly says: string;
 }
 
 /** Any seed detects it. */
 const ANY = [101, 102, 103, 104];
+const POWER_CUTS: Property = { test: 'src/agent/spool/powerCut.test.ts', says: 'Property failed after' };
+const SIMULATION: Property = { test: 'test/simulation/delivery.property.test.ts', says: "'lost: " };
 
 const edit = (file: string, from: string, to: string): Edit => ({ file: `src/${file}`, from, to });
 
 export const MUTANTS: readonly BuildMutant[] = [
   {
     name: 'the reply is published before the commit',
-    seeds: ANY,
+    foundBy: ANY,
     edits: [
       edit(
         'controller/ingest/commitBatch.ts',
@@ -62,7 +70,7 @@ export const MUTANTS: readonly BuildMutant[] = [
   },
   {
     name: "the batch's last seq is published instead of the acked seq",
-    seeds: ANY,
+    foundBy: ANY,
     edits: [
       edit(
         'controller/ingest/epochAdvance.ts',
@@ -74,7 +82,7 @@ export const MUTANTS: readonly BuildMutant[] = [
   },
   {
     name: 'received seqs are not subtracted from a batch',
-    seeds: ANY,
+    foundBy: ANY,
     edits: [
       edit(
         'controller/ingest/epoch.ts',
@@ -92,15 +100,14 @@ export const MUTANTS: readonly BuildMutant[] = [
   },
   {
     name: 'a reply of an older ack generation is accepted',
-    // Postgres is restored to before the end of an agent's incarnation, and Redis is not wiped after that.
-    seeds: [252, 317, 410, 447],
+    foundBy: SIMULATION,
     edits: [
       edit('agent/ship/epochDelivery.ts', "if (ackGeneration !== this.#ackGeneration) return 'ignored';", ''),
     ],
   },
   {
     name: 'an agent does not declare since when nobody observed its node',
-    seeds: ANY,
+    foundBy: ANY,
     edits: [
       edit(
         'agent/observe/gaps.ts',
@@ -111,7 +118,7 @@ export const MUTANTS: readonly BuildMutant[] = [
   },
   {
     name: "an agent does not declare that its watch of the kubelet's status has ended",
-    seeds: ANY,
+    foundBy: ANY,
     edits: [
       edit(
         'agent/observe/pods/podsWatch.ts',
@@ -122,7 +129,7 @@ export const MUTANTS: readonly BuildMutant[] = [
   },
   {
     name: 'the starts that are counted as kubelet lag are not stored',
-    seeds: ANY,
+    foundBy: ANY,
     edits: [
       edit(
         'protocol/storedRecord.ts',
@@ -133,8 +140,7 @@ export const MUTANTS: readonly BuildMutant[] = [
   },
   {
     name: 'records that cannot be read are skipped without being declared',
-    // The sector must be of records that are not acknowledged yet.
-    seeds: [102, 101, 103, 104],
+    foundBy: SIMULATION,
     edits: [
       edit(
         'agent/ship/batchSender.ts',
@@ -145,20 +151,31 @@ export const MUTANTS: readonly BuildMutant[] = [
     ],
   },
   {
+    name: 'a segment that could not be read at the start ends where it is known to',
+    foundBy: SIMULATION,
+    edits: [
+      edit(
+        'agent/spool/recovery.ts',
+        'isUnreadable && next === undefined;',
+        'isUnreadable && next === null;',
+      ),
+    ],
+  },
+  {
     name: 'a segment is written before its directory entry is synced',
-    seeds: null,
+    foundBy: POWER_CUTS,
     edits: [
       edit('agent/spool/segmentWriter.ts', 'await syncFolder(this.#options.files, this.#epoch.dir);', ''),
     ],
   },
   {
     name: 'an epoch is named before its identity is synced',
-    seeds: null,
+    foundBy: POWER_CUTS,
     edits: [edit('agent/spool/files.ts', '(file) => file.datasync()', 'async () => undefined')],
   },
   {
     name: 'the directory entry of an epoch is never synced',
-    seeds: null,
+    foundBy: POWER_CUTS,
     edits: [
       edit('agent/spool/newEpoch.ts', "await syncFolder(options.files, join(options.dir, 'epochs'));", ''),
     ],
@@ -189,9 +206,10 @@ async function detects(mutant: BuildMutant): Promise<boolean> {
   const tree = brokenTree(mutant.edits);
   const root = tree.dir;
   try {
-    if (mutant.seeds === null) return await foundByPowerCuts(root);
+    const { foundBy } = mutant;
+    if ('test' in foundBy) return await finds(foundBy, root);
     await run(process.execPath, ['build.mjs'], { cwd: root });
-    for (const seed of mutant.seeds) {
+    for (const seed of foundBy) {
       const { result, seconds } = await runSchedule({
         seed,
         faults: FAULTS,
@@ -216,15 +234,14 @@ async function detects(mutant: BuildMutant): Promise<boolean> {
   }
 }
 
-/** The test must fail on its property of the spool, not for another reason. */
-async function foundByPowerCuts(root: string): Promise<boolean> {
+async function finds({ test, says }: Property, root: string): Promise<boolean> {
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const args = [vitest, 'run', '--project', 'unit*', 'src/agent/spool/powerCut.test.ts'];
+  const args = [vitest, 'run', '--project', 'unit*', test];
   const failure = await run(process.execPath, args, { cwd: root, timeoutMs: 300_000 }).then(
     () => null,
     (error: unknown) => messageOf(error),
   );
-  const found = failure?.includes('Property failed after') === true;
-  console.log(`   power cuts: ${found ? 'the property fails' : (failure ?? 'nothing')}`);
+  const found = failure?.includes(says) === true;
+  console.log(`   ${test}: ${found ? 'loses records' : (failure ?? 'nothing')}`);
   return found;
 }
