@@ -2,7 +2,7 @@
  * What is read of a spool whose files were damaged.
  */
 import { appendFileSync, cpSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { runsOf } from '../../../test/support/runs.ts';
@@ -49,6 +49,14 @@ describe('a damaged segment', () => {
     const spool = await damaged((file) => appendFileSync(file, Buffer.alloc(4096)));
     expect(await readAll(earlierOf(spool))).toEqual(upTo(10));
     expect(earlierOf(spool).lost).toEqual([lost(11)]);
+  });
+
+  test('that is empty says how many records came before it', async () => {
+    const spool = await damaged((file) => {
+      rmSync(file);
+      writeFileSync(join(dirname(file), '0000000011-abcdef12.seg'), '');
+    });
+    expect(earlierOf(spool).lastSeq).toBe(10);
   });
 
   test.each(['', 'null', '7', '"x"', '{"s":"1","c":1,"r":{}}', '{"x":7}'])(

@@ -112,6 +112,33 @@ describe('an unreadable sector', () => {
     expect(epoch.lost).toEqual([{ from: 1, to: 100, cause: 'spool_unreadable' }]);
   });
 
+  test('with the only context of the running agent costs no record that is written later', async () => {
+    const disk = new FaultyDisk();
+    const spool = await bed.open({ files: disk });
+    await write(spool, 1, 5);
+    const path = fileOf(spool.current, 0);
+    disk.breakSector(path, 0);
+    await readAgain(spool.current);
+    await write(spool, 6, 100, 200);
+    const gone = seqsInSector(path, 0);
+    expect(await readAgain(spool.current)).toEqual(upTo(100, (gone.at(-1) ?? 0) + 1));
+  });
+
+  test('in the last segment while the next agent starts costs nothing, also of records that only the segment knows', async () => {
+    const disk = new FaultyDisk();
+    const first = await bed.open({ files: disk });
+    await write(first, 1, 10);
+    await bed.close(first);
+    disk.breakSector(fileOf(first.current, 0), 0);
+    const next = await bed.open({ files: disk });
+    const epoch = epochOf(next, first.current);
+    expect(epoch.lastSeq).toBe(1);
+    disk.mend();
+    expect(await readAll(epoch)).toEqual(upTo(10));
+    expect(epoch.lastSeq).toBe(10);
+    expect(epoch.lost).toEqual([]);
+  });
+
   test('costs the agent that wrote it exactly its records', async () => {
     const disk = new FaultyDisk();
     const spool = await written(disk);

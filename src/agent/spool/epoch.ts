@@ -64,6 +64,7 @@ export class Epoch {
   /** Whether its agent recorded that it stopped. */
   readonly hasStopped: boolean;
   readonly #files: SpoolFiles;
+  readonly #contexts: Contexts;
   readonly #reader: SegmentReader;
   #segments: Segment[];
   readonly #lost: LostRanges;
@@ -75,7 +76,8 @@ export class Epoch {
   constructor(files: SpoolFiles, content: EpochContent) {
     const { meta, dir, segments = [], lastSeq = 0 } = content;
     this.#files = files;
-    this.#reader = new SegmentReader(files, dir, content.contexts ?? new Map());
+    this.#contexts = content.contexts ?? new Map();
+    this.#reader = new SegmentReader(files, dir, this.#contexts);
     this.meta = meta;
     this.dir = dir;
     this.lastEvent = content.lastEvent ?? 0;
@@ -152,6 +154,11 @@ export class Epoch {
     this.#reader.forgetCache();
   }
 
+  /** Notes a context that its records refer to: the part of a segment that contains it may become unreadable. */
+  addContext(context: Context): void {
+    this.#contexts.set(context.no, context);
+  }
+
   addSegment(segment: Segment): void {
     this.#segments.push(segment);
   }
@@ -177,8 +184,8 @@ export class Epoch {
     const taken: SpoolEntry[] = [];
     let bytes = 0;
     // A copy: when a segment is dropped meanwhile, the next one must not be skipped.
-    for (const segment of [...this.#segments]) {
-      if (segment.last < from) continue;
+    const segments = this.#segments.filter(({ last, isEndUnknown }) => last >= from || isEndUnknown === true);
+    for (const segment of segments) {
       for (const entry of await this.#entriesOf(segment, from)) {
         if (entry.seq < from || !this.#isValid(segment, entry.seq)) continue;
         const last = taken.at(-1);
@@ -199,25 +206,21 @@ export class Epoch {
     this.#reader.forgetCache();
   }
 
-  /**
-   * Deletes a segment and declares lost what of it was not acknowledged. `saveLosses` is called after the declaration and
-   * before the deletion. Returns the number of lost records.
-   */
-  async drop(
-    segment: Segment,
-    cause: string,
-    saveLosses: () => Promise<void> = () => Promise.resolve(),
-  ): Promise<number> {
+  /** What of a segment would be lost with it; null if all of it is acknowledged. */
+  lossOf({ first, last }: Segment, cause: string): LostRange | null {
+    const from = Math.max(first, this.#ackedSeq + 1);
+    return from <= last ? { from, to: last, cause } : null;
+  }
+
+  /** Deletes a segment and declares lost what of it was not acknowledged. Returns the number of lost records. */
+  async drop(segment: Segment, cause: string): Promise<number> {
     const at = this.#segments.indexOf(segment);
     if (at === -1) return 0;
     this.#segments.splice(at, 1);
-    const from = Math.max(segment.first, this.#ackedSeq + 1);
-    if (from <= segment.last) {
-      this.declareLost({ from, to: segment.last, cause });
-      await saveLosses();
-    }
+    const loss = this.lossOf(segment, cause);
+    if (loss !== null) this.declareLost(loss);
     await this.#files.remove(join(this.dir, segment.file));
-    return Math.max(0, segment.last - from + 1);
+    return loss === null ? 0 : loss.to - loss.from + 1;
   }
 
   declareLost(range: LostRange): void {
@@ -235,9 +238,15 @@ export class Epoch {
   }
 
   async #entriesOf(segment: Segment, from: number): Promise<readonly SpoolEntry[]> {
+    // Records that are written during the read are no part of it.
     const { first, last } = segment;
     const { entries, isDamaged } = await this.#reader.entriesOf(segment, from);
-    if (isDamaged) this.#declareUnreadable(segment, { from: first, to: last }, entries);
+    if (segment.isEndUnknown === true) {
+      segment.last = Math.max(segment.last, entries.at(-1)?.seq ?? 0);
+      segment.isEndUnknown = isDamaged === 'perhaps';
+      this.advanceTo(segment.last);
+    }
+    if (isDamaged === 'yes') this.#declareUnreadable(segment, { from: first, to: last }, entries);
     return entries;
   }
 

@@ -95,11 +95,16 @@ export class Eviction {
     }
   }
 
-  /** Drops a segment, after saving what could not be known any more without it. */
+  /**
+   * Drops a segment, after saving what could not be known any more without it. Throws if a loss cannot be saved: to a disk that does not take
+   * a few bytes, deleting records makes no space for others.
+   */
   async #drop(epoch: Epoch, segment: Segment, cause: string): Promise<void> {
     if (epoch.segments.length === 1)
       await this.#losses.tryWrite(() => saveReached(this.#options.files, epoch));
-    this.#count(await epoch.drop(segment, cause, () => this.#losses.trySave()));
+    const loss = epoch.lossOf(segment, cause);
+    if (loss !== null) await this.#losses.saveBefore(epoch, loss);
+    this.#count(await epoch.drop(segment, cause));
   }
 
   #count(records: number): void {

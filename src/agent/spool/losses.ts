@@ -10,6 +10,8 @@ import type { Epoch, EpochList } from './epoch.ts';
 import { errorCode, openNew, type SpoolFiles, type SpoolFolder, writeAll, writeDurably } from './files.ts';
 import type { LostRange } from './lostRanges.ts';
 
+/** The losses of an epoch, beside its segments. */
+export const LOST_FILE = 'lost.json';
 const RESERVE_FILE = 'reserve';
 const RESERVE_BYTES = 64 * 1024;
 
@@ -38,9 +40,7 @@ export class Losses {
 
   /** Saves one after another: a write and a sweep may save at once, and the files are the same. */
   save(): Promise<void> {
-    const saved = this.#saving.then(() => this.#save());
-    this.#saving = saved.catch(() => 'the caller of that save handles its error');
-    return saved;
+    return this.#afterOthers(() => this.#save());
   }
 
   /** Makes the next save write all files again: those in memory are not on the disk, and a failed save wrote only some. */
@@ -48,7 +48,15 @@ export class Losses {
     this.#saved = -1;
   }
 
-  /** Saves the losses before a deletion. If that fails too, batches declare them from memory. */
+  /** Saves a loss that is about to happen, beside those of its epoch. */
+  saveBefore(epoch: Epoch, loss: LostRange): Promise<void> {
+    const { files, dir } = this.#options;
+    return this.#afterOthers(() =>
+      withReserve(files, dir, () => writeDurably(files, epoch.dir, LOST_FILE, [...epoch.lost, loss])),
+    );
+  }
+
+  /** Saves the losses at the end. If that fails too, only batches have declared them. */
   trySave(): Promise<void> {
     return this.tryWrite(() => this.save());
   }
@@ -61,6 +69,12 @@ export class Losses {
     );
   }
 
+  #afterOthers(save: () => Promise<void>): Promise<void> {
+    const saved = this.#saving.then(save);
+    this.#saving = saved.catch(() => 'the caller of that save handles its error');
+    return saved;
+  }
+
   async #save(): Promise<void> {
     const lost = this.#epochs.all.reduce((sum, epoch) => sum + recordsIn(epoch.lost), 0);
     if (lost === this.#saved) return;
@@ -70,7 +84,7 @@ export class Losses {
     const hasFolder = (epoch: Epoch) => epoch.retirement === null && this.#epochs.all.includes(epoch);
     for (const epoch of [...this.#epochs.all].filter(hasFolder)) {
       try {
-        await withReserve(files, dir, () => writeDurably(files, epoch.dir, 'lost.json', epoch.lost));
+        await withReserve(files, dir, () => writeDurably(files, epoch.dir, LOST_FILE, epoch.lost));
       } catch (error) {
         // A sweep may retire an epoch, and delete its folder, meanwhile.
         if (!hasFolder(epoch)) continue;

@@ -16,6 +16,7 @@ import {
   type SpoolFolder,
   writeDurably,
 } from './files.ts';
+import { LOST_FILE } from './losses.ts';
 import { type LostRange, LostRangeSchema, LostRanges } from './lostRanges.ts';
 import { type ReadStretch, readSegment } from './readSegment.ts';
 import { firstSeqOf, SEGMENT_BYTES, SEGMENT_NAME, type Segment } from './segment.ts';
@@ -54,12 +55,15 @@ async function recoverEpoch(
     return null;
   }
   const declared = new LostRanges(
-    (await readJson(options, join(dir, 'lost.json'), v.array(LostRangeSchema))) ?? [],
+    (await readJson(options, join(dir, LOST_FILE), v.array(LostRangeSchema))) ?? [],
   );
   const savedSeq = (await readJson(options, join(dir, REACHED_FILE), int4)) ?? 0;
   const beat = heartbeat?.incarnation === meta.incarnation ? heartbeat.lastSeq : 0;
-  const known = Math.max(savedSeq, beat);
-  const { segments, contexts, missing, lastEvent, hasStopped } = await recoverSegments(dir, options, known);
+  const names = (await files.list(dir)).filter((name) => SEGMENT_NAME.test(name)).sort();
+  // Also an empty segment says how many records were before it.
+  const known = Math.max(savedSeq, beat, firstSeqOf(names.at(-1) ?? '1') - 1);
+  const recovered = await recoverSegments(dir, options, { names, known });
+  const { segments, contexts, missing, lastEvent, hasStopped } = recovered;
   const lost = [...declared.declared, ...missing.flatMap((range) => declared.without(range))];
   const epoch = new Epoch(files, {
     meta,
@@ -102,11 +106,16 @@ interface RecoveredSegments extends Required<Pick<EpochContent, 'contexts' | 'la
   readonly missing: LostRange[];
 }
 
-/** `known`: the epoch reached at least this seq. */
+interface SegmentFiles {
+  readonly names: readonly string[];
+  /** The epoch reached at least this seq. */
+  readonly known: number;
+}
+
 async function recoverSegments(
   dir: string,
   { files, log }: SpoolFolder,
-  known: number,
+  { names, known }: SegmentFiles,
 ): Promise<RecoveredSegments> {
   const segments: Segment[] = [];
   const found: Seqs[] = [];
@@ -114,7 +123,6 @@ async function recoverSegments(
   let end = 0;
   let lastEvent = 0;
   let hasStopped = false;
-  const names = (await files.list(dir)).filter((name) => SEGMENT_NAME.test(name)).sort();
   for (const [i, file] of names.entries()) {
     const path = join(dir, file);
     const { size, mtimeMs } = await sizeOf(path, files);
@@ -132,7 +140,8 @@ async function recoverSegments(
     );
     if (first <= last) {
       const bytes = isUnreadable ? size : read.end;
-      segments.push({ file, first, last, bytes, modifiedMs: mtimeMs });
+      const isEndUnknown = endsUnread(read, next);
+      segments.push({ file, first, last, bytes, modifiedMs: mtimeMs, isEndUnknown });
     }
     found.push(...(isUnreadable ? [{ from: first, to: last }] : seqsOf(entries)));
     end = Math.max(end, last);
@@ -169,6 +178,10 @@ function logDamage(log: Logger, file: string, { entries, isUnreadable, isCorrupt
  */
 const lastOf = (first: number, { last, end }: ReadStretch, size: number): number =>
   Math.max(first - 1, last) + (end < size ? 1 : 0);
+
+/** Whether nothing says where a segment ends: neither it, nor the one after it. */
+const endsUnread = ({ isUnreadable }: ReadStretch, next: string | undefined): boolean =>
+  isUnreadable && next === undefined;
 
 type Seqs = Pick<LostRange, 'from' | 'to'>;
 

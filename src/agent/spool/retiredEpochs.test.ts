@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { FaultyDisk } from '../../../test/support/faultyDisk.ts';
 import { CONTEXT, SpoolBed, write } from '../../../test/support/spoolBed.ts';
 import { until } from '../../../test/support/waitFor.ts';
 import { millis, seq } from '../../protocol/units.ts';
@@ -52,6 +53,25 @@ test('an acknowledged epoch is retired while an unacknowledged one is not', asyn
   await until(() => other.retirement !== null);
   expect(one.retirement).toBeNull();
   expect(await one.read(1, 500, 100_000)).toHaveLength(7);
+});
+
+test('an epoch whose last segment cannot be read yet is not retired: it may have more records than are known', async () => {
+  const name = await incarnation(7);
+  const disk = new FaultyDisk();
+  let reads = 0;
+  disk.faultOf = (call) => {
+    if (call.name !== 'read' || !call.path.endsWith('.seg')) return null;
+    reads += 1;
+    return reads < 10 ? 'EIO' : null;
+  };
+  const spool = await bed.open({ files: disk });
+  const epoch = epochIn(spool, name);
+  epoch?.acknowledge(epoch.lastSeq);
+  expect(epoch).toMatchObject({ lastSeq: 1, isAcknowledged: true });
+  await until(() => reads >= 10);
+  await until(() => epoch?.lastSeq === 7);
+  expect(epoch?.retirement).toBeNull();
+  expect(await epoch?.read(1, 500, 100_000)).toHaveLength(7);
 });
 
 test('an epoch without records is forgotten', async () => {

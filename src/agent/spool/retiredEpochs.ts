@@ -75,14 +75,15 @@ export class RetiredEpochs {
   }
 
   /**
-   * Retires an epoch and deletes its folder, unless its records turn out to be missing in the store meanwhile. An epoch without a record is
-   * not remembered.
+   * Retires an epoch and deletes its folder, unless its records turn out to be missing in the store meanwhile, or it may have more of them than
+   * could be read so far. An epoch without a record is not remembered.
    */
   async retire(epoch: Epoch): Promise<void> {
     if (epoch.lastSeq === 0) {
       this.#options.epochs.remove(epoch);
     } else {
       const [entry] = await epoch.read(epoch.oldestSeq, 1, 1);
+      if (epoch.segments.some(({ isEndUnknown }) => isEndUnknown === true)) return;
       const retirement = { at: Date.now(), context: entry?.context ?? null };
       await this.#save(epoch, retirement);
       // The next agent recovers it from its folder, and ignores what was saved.

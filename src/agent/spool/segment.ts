@@ -18,6 +18,8 @@ export interface Segment {
   bytes: number;
   /** When it was last written to, in milliseconds since the Unix epoch. */
   modifiedMs: number;
+  /** Whether it could not be read as a whole so far, and no later segment says where it ends: it may contain more than is known. */
+  isEndUnknown?: boolean;
 }
 
 export const SEGMENT_NAME = /^\d{10}-\w+\.seg$/;
@@ -36,8 +38,8 @@ interface CachedSegment {
 
 export interface SegmentEntries {
   readonly entries: readonly SpoolEntry[];
-  /** Whether a part of it cannot be read or is corrupt, however often that is tried. */
-  readonly isDamaged: boolean;
+  /** Whether a part of it cannot be read or is corrupt: `perhaps` until that was tried often. */
+  readonly isDamaged: 'no' | 'perhaps' | 'yes';
 }
 
 /** How many failed reads in a row make data count as lost: the path to a disk may fail and recover. */
@@ -66,7 +68,7 @@ export class SegmentReader {
     try {
       return await this.#read(segment, from);
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') return { entries: [], isDamaged: false };
+      if (errorCode(error) === 'ENOENT') return { entries: [], isDamaged: 'no' };
       throw error;
     }
   }
@@ -89,17 +91,17 @@ export class SegmentReader {
     if (this.#cache?.file !== file || from <= this.#cache.releasedThrough)
       this.#cache = { file, entries: [], releasedThrough: 0, bytes: 0 };
     const cache = this.#cache;
-    if (cache.bytes >= bytes) return { entries: cache.entries, isDamaged: false };
+    if (cache.bytes >= bytes) return { entries: cache.entries, isDamaged: 'no' };
     const path = join(this.#dir, file);
     const more = await readSegment(this.#files, path, { from: cache.bytes, to: bytes }, this.#contexts);
     const isDamaged = more.isUnreadable || more.isCorrupt;
     if (isDamaged && cache.releasedThrough > 0) return this.#read(segment, 0);
     if (isDamaged && !this.#isFinal(file))
-      return { entries: [...cache.entries, ...more.entries], isDamaged: false };
+      return { entries: [...cache.entries, ...more.entries], isDamaged: 'perhaps' };
     if (!isDamaged) this.#failures.delete(file);
     for (const entry of more.entries) cache.entries.push(entry);
     cache.bytes = bytes;
-    return { entries: cache.entries, isDamaged };
+    return { entries: cache.entries, isDamaged: isDamaged ? 'yes' : 'no' };
   }
 
   #isFinal(file: string): boolean {

@@ -175,6 +175,7 @@ export class Spool {
 
   setContext(context: Omit<Context, 'no'>): void {
     this.#context = { no: (this.#context?.no ?? 0) + 1, ...context };
+    this.current.addContext(this.#context);
   }
 
   /** Appends a record, which is written soon. Throws before the first context. */
