@@ -12,7 +12,7 @@ import type { SimulatedRedis } from './redis.ts';
 import { SimulatedTime } from './time.ts';
 
 /** Where the product draws by chance. */
-const drawn = vi.hoisted(() => ({ next: () => 0 }));
+const drawn = vi.hoisted((): { next: () => number } => ({ next: () => 0 }));
 vi.mock('node:crypto', async (original) => ({
   ...(await original<object>()),
   randomUUID: () => {
@@ -128,6 +128,7 @@ const FAULTS: readonly Fault[] = [
   }),
   fault(1, 'the wall clock is stepped', (node) => node.stepWall()),
   fault(1, 'the disk is slow', onDisk('none', 800)),
+  fault(1, 'reads fail', onDisk('reads')),
   fault(1, 'writes fail', onDisk('writes')),
   fault(1, 'syncs fail', onDisk('syncs')),
   fault(1, 'the disk is full', onDisk('full')),
@@ -173,6 +174,8 @@ async function runSchedule(seed: number): Promise<Run> {
       await node.pass(random.between(0, STEP_MS));
     }
     node.mend();
+    // A loss is believed once a later record is stored.
+    node.append(1, 0);
     const problems: string[] = [];
     for (let left = SETTLE_MS; !node.isDelivered; left -= 1_000) {
       if (left <= 0) {

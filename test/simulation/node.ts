@@ -8,6 +8,7 @@
  * that the seed decides; its trace is the list of all calls to the disk, commands and stored batches.
  */
 import { basename, dirname } from 'node:path';
+import { type Random, randomFor } from '../../devtools/simulator/random.ts';
 import type { DeliveryIntervals } from '../../src/agent/ship/deliveries.ts';
 import { Shipper } from '../../src/agent/ship/shipper.ts';
 import { openSpool } from '../../src/agent/spool/openSpool.ts';
@@ -15,15 +16,14 @@ import { parseSegment } from '../../src/agent/spool/segmentFormat.ts';
 import type { Spool } from '../../src/agent/spool/spool.ts';
 import { monoNow } from '../../src/platform/clock.ts';
 import { createLogger } from '../../src/platform/log.ts';
-import { millis, mono, offset } from '../../src/protocol/units.ts';
+import { millis, offset } from '../../src/protocol/units.ts';
 import type { RedisSettings } from '../../src/redis/access.ts';
-import { type Random, randomFor } from '../../devtools/simulator/random.ts';
 import { type DiskCall, FaultyDisk } from '../support/faultyDisk.ts';
 import { ModelDisk } from '../support/modelDisk.ts';
 import { event } from '../support/records.ts';
 import { CONTEXT, spoolOptions } from '../support/spoolBed.ts';
 import { SimulatedRedis } from './redis.ts';
-import { SimulatedStore } from './store.ts';
+import { type SimulatedEpoch, SimulatedStore } from './store.ts';
 import type { SimulatedTime } from './time.ts';
 
 const DIR = '/spool';
@@ -35,15 +35,18 @@ const INTERVALS: DeliveryIntervals = {
   intervalResend: millis(2_000),
 };
 const OWN_INTERVALS = { intervalIdle: millis(5_000), intervalRedisRetry: millis(2_000) };
+/** After so many reads in vain an agent gives a segment up. One that needs its space does so earlier. */
+const MAX_READS = 10;
 /** The longest time between two turns of the controller. */
 const TURN_MS = 400;
 const TURN_INPUTS = 6;
 
 /** Which calls to the disk fail. */
-export type DiskFault = 'none' | 'writes' | 'syncs' | 'full' | 'removals';
+export type DiskFault = 'none' | 'reads' | 'writes' | 'syncs' | 'full' | 'removals';
 
 const FAILING: Readonly<Record<DiskFault, { readonly calls: readonly string[]; readonly code: string }>> = {
   none: { calls: [], code: '' },
+  reads: { calls: ['read'], code: 'EIO' },
   writes: { calls: ['write'], code: 'EIO' },
   syncs: { calls: ['datasync', 'sync'], code: 'EIO' },
   full: { calls: ['open', 'write'], code: 'ENOSPC' },
@@ -58,6 +61,8 @@ interface KnownEpoch {
   safe: number;
   /** What was synced, as the disk saw it. */
   synced: number;
+  /** How often a segment of it was read in vain. */
+  failedReads: number;
 }
 
 interface Running {
@@ -149,7 +154,7 @@ export class SimulatedNode {
       },
       new AbortController().signal,
     );
-    const known = { appended: [], safe: 0, synced: 0 };
+    const known = { appended: [], safe: 0, synced: 0, failedReads: 0 };
     this.#known.set(spool.current.meta.epoch, known);
     spool.setContext(CONTEXT);
     void spool.startHeartbeat(monoNow);
@@ -172,7 +177,11 @@ export class SimulatedNode {
     this.#time.happened();
     if (!isCurrent()) await new Promise(() => undefined);
     this.trace.push(`${call.name} ${basename(call.path)}`);
+    const known = this.#epochAt(call.path);
+    if (known !== undefined && call.name === 'close' && this.#diskFault === 'reads') known.failedReads += 1;
     const { calls, code } = FAILING[this.#diskFault];
+    // Small files fit in the space of the reserve.
+    if (this.#diskFault === 'full' && !call.path.endsWith('.seg')) return null;
     return calls.includes(call.name) ? code : null;
   }
 
@@ -237,9 +246,15 @@ export class SimulatedNode {
     this.#time.forgetTimers();
   }
 
+  /** The epoch that a segment belongs to. */
+  #epochAt(path: string): KnownEpoch | undefined {
+    return path.endsWith('.seg')
+      ? this.#known.get(basename(dirname(path)).slice('0000000000-'.length))
+      : undefined;
+  }
+
   #synced(path: string, text: string): void {
-    if (!path.endsWith('.seg')) return;
-    const known = this.#known.get(basename(dirname(path)).slice('0000000000-'.length));
+    const known = this.#epochAt(path);
     if (known === undefined) return;
     const { last } = parseSegment(basename(path), Buffer.from(text));
     known.synced = Math.max(known.synced, last);
@@ -273,30 +288,56 @@ export class SimulatedNode {
 
   /** What is wrong in the store, once the last agent has delivered everything. `isSmall`: whether the spool has to delete what is not delivered. */
   problems(isSmall: boolean): string[] {
-    const mayLose = new Set<string>();
-    if (isSmall) mayLose.add('spool_full').add('below_oldest');
-    if (this.#hasDiskFailed) mayLose.add('spool_corrupt').add('spool_unwritable');
+    const { spool, known } = this.#agent;
+    known.safe = spool.current.lastSeq;
+    const causes = this.#expectedCauses(isSmall);
+    const strangers = [...this.store.epochs.keys()].filter((name) => !this.#known.has(name));
+    return [
+      ...this.store.problems,
+      ...[...this.#known].flatMap(([name, each]) => this.#problemsOf(name, each, causes)),
+      ...strangers.map((name) => `an epoch of nobody: ${name}`),
+    ];
+  }
+
+  /** Why records may be declared lost, after what has happened. */
+  #expectedCauses(isSmall: boolean): ReadonlySet<string> {
+    const causes = new Set<string>();
+    if (isSmall) causes.add('spool_full').add('below_oldest');
+    if (this.#hasDiskFailed)
+      for (const each of ['corrupt', 'unreadable', 'unwritable']) causes.add(`spool_${each}`);
     // What was delivered and deleted, only the backup could have had.
-    if (this.store.wasRestored) mayLose.add('below_oldest');
-    const { spool, known: current } = this.#agent;
-    current.safe = spool.current.lastSeq;
-    const problems = [...this.store.problems];
-    for (const [name, known] of this.#known) {
-      const stored = this.store.epochs.get(name);
-      for (let seq = 1; seq <= known.safe; seq += 1) {
-        const cause = stored?.lost.get(seq);
-        if (cause !== undefined) {
-          if (!mayLose.has(cause)) problems.push(`declared lost without a reason: ${name}:${seq} ${cause}`);
-        } else if (stored?.records.has(seq) !== true) problems.push(`lost: ${name}:${seq}`);
-      }
-      for (const [seq, json] of stored?.records ?? [])
-        if (known.appended[seq - 1] !== json) problems.push(`never appended: ${name}:${seq} ${json}`);
-    }
-    for (const name of this.store.epochs.keys())
-      if (!this.#known.has(name)) problems.push(`an epoch of nobody: ${name}`);
-    return problems;
+    if (this.store.wasRestored) causes.add('below_oldest');
+    return causes;
+  }
+
+  #problemsOf(
+    name: string,
+    { appended, safe, failedReads }: KnownEpoch,
+    causes: ReadonlySet<string>,
+  ): string[] {
+    const stored = this.store.epochs.get(name);
+    const isGivenUp = failedReads >= (causes.has('spool_full') ? 1 : MAX_READS);
+    const last = isGivenUp ? Math.min(safe, endOf(stored)) : safe;
+    const missing = Array.from({ length: last }, (_, i) => i + 1).filter(
+      (seq) => stored?.records.has(seq) !== true,
+    );
+    const invented = [...(stored?.records ?? [])].filter(([seq, json]) => appended[seq - 1] !== json);
+    return [
+      ...missing.flatMap((seq) => {
+        const cause = stored?.lost.get(seq) ?? 'undeclared';
+        return causes.has(cause) ? [] : [`lost: ${name}:${seq} ${cause}`];
+      }),
+      ...invented.map(([seq, json]) => `never appended: ${name}:${seq} ${json}`),
+    ];
   }
 }
 
 /** The last seq that is in a file. What was dropped after it is declared lost from memory, which ends with the agent if the disk fails until then. */
 const writtenOf = ({ current }: Spool): number => Math.max(0, ...current.segments.map(({ last }) => last));
+
+/**
+ * The seq up to which anybody can know of an epoch. Of a last segment that stayed unreadable nobody knows how much was behind that: the node
+ * counts as unobserved since the last heartbeat.
+ */
+const endOf = (stored: SimulatedEpoch | undefined): number =>
+  Math.max(0, ...(stored?.lost.keys() ?? []), ...(stored?.records.keys() ?? []));

@@ -127,11 +127,14 @@ class SimulatedConnection {
 
   open(): void {
     if (this.status !== 'reconnecting') return;
-    setTimeout(() => {
-      if (this.status !== 'reconnecting' || this.#isDead) return;
-      this.status = 'ready';
-      this.#listeners.onReady();
-    }, this.#redis.random.between(1, 100));
+    setTimeout(
+      () => {
+        if (this.status !== 'reconnecting' || this.#isDead) return;
+        this.status = 'ready';
+        this.#listeners.onReady();
+      },
+      this.#redis.random.between(1, 100),
+    );
   }
 
   close(): void {
