@@ -47,8 +47,9 @@ export class Decided {
       until = Math.min(until, from ?? (by === null ? until : this.#until));
     });
     for (const container of containers) {
-      const stage = undecidedStage(container);
-      if (stage !== null) until = Math.min(until, expectations.lowerBound(container, stage).from ?? until);
+      for (const stage of undecidedStages(container)) {
+        until = Math.min(until, expectations.lowerBound(container, stage).from ?? until);
+      }
     }
     this.#until = mono(Math.max(this.#until, until));
     return this.#until;
@@ -62,20 +63,26 @@ export class Decided {
   }
 }
 
-/** The stage that it may have reached, and that is neither due nor known not to be; null where there is none. */
-function undecidedStage({ isSandbox, lists, stages, statusAnswer }: TrackedContainer): Stage | null {
+/**
+ * The stages that it may have reached, and that are neither due nor known not to be. Each counts: the earliest may have no lower bound,
+ * and that a later one is open does not decide an earlier one.
+ */
+function undecidedStages({ isSandbox, lists, stages, statusAnswer }: TrackedContainer): Stage[] {
+  const undecided: Stage[] = [];
   // A list that shows it in a known state decides.
-  if (lists.isListed && lists.shown === null && stages.standing(CREATED).is === 'none') return CREATED;
+  if (lists.isListed && lists.shown === null && stages.standing(CREATED).is === 'none')
+    undecided.push(CREATED);
   // An event that came before a list showed the id has announced a stage, and proves none.
   const next = STAGES.find((stage) => stage > stages.reached && stages.standing(stage).is === 'none');
-  if (lists.isUnknown && next !== undefined) return next;
+  if (lists.isUnknown && next !== undefined) undecided.push(next);
   // The next list decides.
   const isAbsent = lists.state === 'non-existent' && stages.reached !== -1;
-  if (isAbsent && stages.standing(DELETED).is === 'none') return DELETED;
+  if (isAbsent && stages.standing(DELETED).is === 'none') undecided.push(DELETED);
   // The next list that lacks it decides what its DELETED proved.
   const isEndOpen = stages.ran && stages.standing(DELETED).is === 'announced';
-  if (isEndOpen && stages.standing(STOPPED).is === 'none') return STOPPED;
+  if (isEndOpen && stages.standing(STOPPED).is === 'none') undecided.push(STOPPED);
   // Its status decides whether it ran; that of a sandbox does not say it.
   const mayHaveRun = !isSandbox && lists.shown === 'exited' && !stages.ran && statusAnswer === null;
-  return mayHaveRun && stages.standing(STARTED).is === 'none' ? STARTED : null;
+  if (mayHaveRun && stages.standing(STARTED).is === 'none') undecided.push(STARTED);
+  return undecided;
 }

@@ -108,7 +108,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
   },
   'decided.ts': {
     'the end that a DELETED proved is decided before a list lacks its id': [
-      "if (isEndOpen && stages.standing(STOPPED).is === 'none') return STOPPED;",
+      "if (isEndOpen && stages.standing(STOPPED).is === 'none') undecided.push(STOPPED);",
       '',
     ],
     'what a list shows of a sandbox is decided although its DELETED may have come before': [
@@ -116,6 +116,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'this.#listed',
     ],
     'what may have run is decided before its status says so': [' && statusAnswer === null;', ' && false;'],
+    'that a later stage is open decides whether it ran': [
+      'if (mayHaveRun && stages',
+      'if (mayHaveRun && undecided.length === 0 && stages',
+    ],
     'a sandbox that never came up is undecided as long as it is remembered': [
       'const mayHaveRun = !isSandbox && lists',
       'const mayHaveRun = lists',
@@ -136,15 +140,15 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'a list that leaves something out decides': ['if (!sandboxes.whole || !containers.whole) return;', ''],
     'the removal of what may have been taken along is decided by the list that lacks it': [
-      "if (isAbsent && stages.standing(DELETED).is === 'none') return DELETED;",
+      "if (isAbsent && stages.standing(DELETED).is === 'none') undecided.push(DELETED);",
       '',
     ],
     'an id is decided that lists only showed UNKNOWN': [
-      "if (lists.isListed && lists.shown === null && stages.standing(CREATED).is === 'none') return CREATED;",
+      "if (lists.isListed && lists.shown === null && stages.standing(CREATED).is === 'none')\n    undecided.push(CREATED);",
       '',
     ],
     'what happens to an id while a list shows it UNKNOWN is decided': [
-      'if (lists.isUnknown && next !== undefined) return next;',
+      'if (lists.isUnknown && next !== undefined) undecided.push(next);',
       '',
     ],
     'what was decided is undecided again': ['mono(Math.max(this.#until, until))', 'mono(until)'],
