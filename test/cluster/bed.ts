@@ -23,6 +23,8 @@ const TIMEOUT = `--timeout=${WITHIN_MS / 1_000}s`;
 export interface ClusterBed {
   readonly cluster: Cluster;
   readonly witnesses: ReadonlyMap<string, Witness>;
+  /** Of its Postgres, for programs of this machine. */
+  readonly databaseUrl: string;
   query<T extends object>(text: string, values?: readonly unknown[]): Promise<T[]>;
   /** Pods that come and go while `during` runs, and for a round before and after. */
   underChurn(during: () => Promise<unknown>): Promise<void>;
@@ -50,13 +52,7 @@ export async function startBed(): Promise<ClusterBed> {
     log(began, 'importing the image');
     await cluster.importImage(join(CHECKOUT, `dist/image/plegwatch-${VERSION}.tar`));
     log(began, 'the cluster is ready');
-    client = new Client({
-      host: cluster.postgres.socketDir,
-      port: cluster.postgres.port,
-      user: 'plegwatch',
-      password: 'PASSWORD',
-      database: 'plegwatch',
-    });
+    client = new Client({ connectionString: urlOf(cluster) });
     await client.connect();
     for (const { name, socket } of cluster.nodes)
       witnesses.set(name, new Witness({ socket, version: '2.1' }));
@@ -68,7 +64,7 @@ export async function startBed(): Promise<ClusterBed> {
   const query: ClusterBed['query'] = async (text, values = []) =>
     (await database.query(text, [...values])).rows;
   return {
-    ...{ cluster, witnesses, query, stop },
+    ...{ cluster, witnesses, query, stop, databaseUrl: urlOf(cluster) },
     underChurn: (during) => underChurn(cluster, during),
     reported: async (node, path, value) =>
       void (await cluster.shell(`
@@ -82,6 +78,10 @@ export async function startBed(): Promise<ClusterBed> {
       }
     },
   };
+}
+
+function urlOf({ postgres: { socketDir, port } }: Cluster): string {
+  return `postgres://plegwatch:PASSWORD@/plegwatch?host=${encodeURIComponent(socketDir)}&port=${port}`;
 }
 
 function log(began: number, what: string): void {

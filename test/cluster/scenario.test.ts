@@ -139,6 +139,17 @@ needs(
     await bed.nothingIsLost();
   });
 
+  it('the documented audit finds every stored record of both nodes as the node signed it', async () => {
+    const commands = documentedCommands('docs/how-to/audit.md', '## Check that the records were not changed');
+    const audited = await bed.cluster.shell(`
+      export PATH="$PWD/bin:$PATH" PLEGWATCH_DATABASE_URL='${bed.databaseUrl}'
+      cd ${folder}
+      ${commands}`);
+    console.log(audited);
+    for (const { name } of nodes)
+      expect(audited).toMatch(new RegExp(`^${name}, epoch \\S+: \\d+ rows as signed, 0 differences`, 'm'));
+  });
+
   it('nothing is lost when the pods of agents and controller are deleted without notice', async () => {
     await bed.underChurn(async () => {
       await bed.cluster.kubectl('-n', NAMESPACE, 'delete', 'pod', '--all', '--force', '--grace-period=0');
