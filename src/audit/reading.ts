@@ -115,8 +115,8 @@ export class Reading {
       const times = this.#assumptions.times === 'proofs' && !isSandbox ? this.#statuses.at(id, now) : null;
       this.#comparison.answered(
         times === null
-          ? { id, at: now, found: false, reason: 'not on record' }
-          : { id, at: now, found: true, times, sandbox: null },
+          ? { id, asked: now, at: now, found: false, reason: 'not on record' }
+          : { id, asked: now, at: now, found: true, times, sandbox: null },
       );
     }
     this.#comparison.drained(this.#session, mono(Math.min(drained, now - this.#assumptions.drainedBehind)));

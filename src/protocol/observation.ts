@@ -74,18 +74,13 @@ export interface ShownStatus {
 }
 
 /**
- * The answer to a status query. `sandbox` is the state of a sandbox, null for a container. Of a sandbox's times only the
- * creation is known: CRI has none for when it became ready or ended.
+ * The answer to a status query. `asked` is when the call began. `sandbox` is the state of a sandbox, null for a container. Of a
+ * sandbox's times only the creation is known: CRI has none for when it became ready or ended.
  */
-export type StatusAnswer =
-  | {
-      readonly id: string;
-      readonly at: Mono;
-      readonly found: true;
-      readonly times: ExactTimes;
-      readonly sandbox: ShownState | null;
-    }
-  | { readonly id: string; readonly at: Mono; readonly found: false; readonly reason: string };
+export type StatusAnswer = { readonly id: string; readonly asked: Mono; readonly at: Mono } & (
+  | { readonly found: true; readonly times: ExactTimes; readonly sandbox: ShownState | null }
+  | { readonly found: false; readonly reason: string }
+);
 
 export interface StatusQuery {
   readonly id: string;

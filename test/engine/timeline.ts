@@ -247,13 +247,14 @@ export class RecognisedItems {
   }
 }
 
-export const status = (at: number, id: string, exact: ExactTimes | null): TimelineStep => ({
+/** What ContainerStatus answers; null: it has no such container. `asked` is when the call began. */
+export const status = (at: number, id: string, exact: ExactTimes | null, asked = at): TimelineStep => ({
   at,
   act: ({ comparison }) =>
     comparison.answered(
       exact === null
-        ? { id, at: seconds(at), found: false, reason: 'NOT_FOUND' }
-        : { id, at: seconds(at), found: true, times: exact, sandbox: null },
+        ? { id, asked: seconds(asked), at: seconds(at), found: false, reason: 'NOT_FOUND' }
+        : { id, asked: seconds(asked), at: seconds(at), found: true, times: exact, sandbox: null },
     ),
 });
 
@@ -266,7 +267,14 @@ export const sandboxStatus = (
 ): TimelineStep => ({
   at,
   act: ({ comparison }) =>
-    comparison.answered({ id, at: seconds(at), found: true, times: times({ created }), sandbox: state }),
+    comparison.answered({
+      id,
+      asked: seconds(at),
+      at: seconds(at),
+      found: true,
+      times: times({ created }),
+      sandbox: state,
+    }),
 });
 
 /** Nobody watched until this moment. */

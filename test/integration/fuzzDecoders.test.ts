@@ -87,6 +87,7 @@ class FuzzedAgent {
     if (status === undefined || this.#asked === undefined) return;
     this.comparison.answered({
       id: this.#asked,
+      asked: now,
       at: now,
       found: true,
       times: timesOf(status),

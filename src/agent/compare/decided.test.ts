@@ -69,6 +69,25 @@ test('whether it ran is undecided until its status says so, whatever lists show 
   }
 });
 
+test('whether it ran is undecided until a query that began after a list showed it exited is answered, or fails', () => {
+  const up = [received(4, 's1', 'STARTED'), listed(5, S1_RUNNING), listed(10, C1_CREATED)];
+  const settings = { until: 76, profile: CRIO };
+  const ended = [...covered, ...up, ...listedAlike(C1_CREATED, 30, 60), ...listedAlike(C1_EXITED, 70, 75)];
+  // Its CREATED is overdue; the answers are from before it started.
+  const early = status(13, 'c1', times({ created: 6 }));
+  const slow = status(70.5, 'c1', times({ created: 6 }), 60.5);
+  const ran = times({ created: 6, started: 61, finished: 62 });
+  for (const answers of [[early], [status(13, 'c1', null)], [slow]]) {
+    const steps = [...ended, ...answers];
+    expect(compare(steps, settings)).toMatchObject({ decided: seconds(60.01), queries: ['c1', 'c1'] });
+    expect(compare([...steps, status(75.5, 'c1', null)], settings).decided).toBe(seconds(75));
+    const proven = [...steps, status(75.5, 'c1', ran)];
+    expect(compare(proven, settings).decided).toBe(seconds(60.01));
+    const { missed } = compare(proven, { ...settings, until: 120 });
+    expect(missed).toEqual(expect.arrayContaining(['c1 STARTED', 'c1 STOPPED']));
+  }
+});
+
 test('the end of what ran is undecided until a list lacks what its DELETED announced', () => {
   const up = [
     ...announced(4, 's1', 'CREATED', 'STARTED'),

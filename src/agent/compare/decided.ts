@@ -67,7 +67,7 @@ export class Decided {
  * The stages that it may have reached, and that are neither due nor known not to be. Each counts: the earliest may have no lower bound,
  * and that a later one is open does not decide an earlier one.
  */
-function undecidedStages({ isSandbox, lists, stages, statusAnswer }: TrackedContainer): Stage[] {
+function undecidedStages({ awaitsTimes, isSandbox, lists, stages }: TrackedContainer): Stage[] {
   const undecided: Stage[] = [];
   // A list that shows it in a known state decides.
   if (lists.isListed && lists.shown === null && stages.standing(CREATED).is === 'none')
@@ -82,7 +82,7 @@ function undecidedStages({ isSandbox, lists, stages, statusAnswer }: TrackedCont
   const isEndOpen = stages.ran && stages.standing(DELETED).is === 'announced';
   if (isEndOpen && stages.standing(STOPPED).is === 'none') undecided.push(STOPPED);
   // Its status decides whether it ran; that of a sandbox does not say it.
-  const mayHaveRun = !isSandbox && lists.shown === 'exited' && !stages.ran && statusAnswer === null;
+  const mayHaveRun = !isSandbox && lists.shown === 'exited' && !stages.ran && awaitsTimes;
   if (mayHaveRun && stages.standing(STARTED).is === 'none') undecided.push(STARTED);
   return undecided;
 }

@@ -64,6 +64,7 @@ export class Events {
   answered(answer: StatusAnswer): void {
     const container = this.#parts.containers.forUpdate(answer.id);
     if (container === undefined) return;
+    container.statusAsked = answer.asked;
     if (!answer.found) {
       container.statusAnswer = answer.reason;
     } else if (answer.sandbox === null) {

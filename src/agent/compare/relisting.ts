@@ -190,7 +190,7 @@ export class Relisting {
     if (stages.ran) this.#proveListed(container, STARTED, state, to);
     if (state === 'running') return;
     if (stages.ran) this.#proveListed(container, STOPPED, state, to);
-    else this.#queryTimes(container);
+    else this.#queryTimes(container, to);
   }
 
   #proveListed(container: TrackedContainer, stage: Stage, state: ShownState, to: Mono): void {
@@ -202,9 +202,9 @@ export class Relisting {
   }
 
   /** Exited, and nothing proves that it ran: only its exact times show whether events were due. */
-  #queryTimes(container: TrackedContainer): void {
+  #queryTimes(container: TrackedContainer, listEnd: Mono): void {
     if (container.isSandbox || container.stages.standing(STARTED).is !== 'none') return;
-    if (container.claimTimesQuery()) this.#parts.emitter.query(container.identity);
+    if (container.claimTimesQuery(listEnd)) this.#parts.emitter.query(container.identity);
   }
 
   /** Records a change of what the kubelet would call the state. */

@@ -40,6 +40,8 @@ export class TrackedContainer {
   isTainted = false;
   /** What ContainerStatus or PodSandboxStatus answered; null before it was queried. */
   statusAnswer: string | null = null;
+  /** When the query began that was answered last; null before one was. */
+  statusAsked: Mono | null = null;
   /** Ids of its duplicates that are reported. */
   readonly duplicates = new Set<string>();
   /**
@@ -49,7 +51,8 @@ export class TrackedContainer {
   unchangedItem: ListedItem | null = null;
   #identity: ContainerIdentity;
   #regressed = false;
-  #timesQueried = false;
+  /** The end of the list because of which its exact times were queried; null where none was. */
+  #timesQueriedFor: Mono | null = null;
 
   constructor(identity: ContainerIdentity, at: Mono) {
     this.#identity = identity;
@@ -89,11 +92,20 @@ export class TrackedContainer {
     this.unseenRun = null;
   }
 
-  /** Returns true the first time only: its exact times are queried once, where it exited without proof that it ran. */
-  claimTimesQuery(): boolean {
-    const first = !this.#timesQueried;
-    this.#timesQueried = true;
+  /** Returns true the first time only: its exact times are queried once, where a list shows that it exited, and nothing that it ran. */
+  claimTimesQuery(listEnd: Mono): boolean {
+    const first = this.#timesQueriedFor === null;
+    this.#timesQueriedFor ??= listEnd;
     return first;
+  }
+
+  /**
+   * Whether no query about the ended container was answered, however it was. A query that began before a list showed the end may have
+   * been answered with a status from before the start.
+   */
+  get awaitsTimes(): boolean {
+    const { statusAsked } = this;
+    return statusAsked === null || statusAsked < (this.#timesQueriedFor ?? statusAsked);
   }
 }
 

@@ -49,7 +49,8 @@ test('the status of a sandbox has its creation and whether it is ready, but no t
   if (ready?.found !== true || ended?.found !== true) throw new Error('it was not found');
   expect(ended.times).toEqual(ready.times);
   expect(ready.times.createdNs).toBeGreaterThanOrEqual(before);
-  expect(ended.at).toBeGreaterThan(ready.at);
+  expect(ended.asked).toBeGreaterThan(ready.at);
+  expect(ended.at).toBeGreaterThan(ended.asked);
 });
 
 test('the status of a container has its exact times', async () => {

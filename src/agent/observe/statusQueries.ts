@@ -40,14 +40,16 @@ export class StatusQueries {
   }
 
   async #answer({ id, isSandbox }: StatusQuery): Promise<StatusAnswer> {
+    const asked = monoNow();
     try {
       const status = await (isSandbox ? this.#sandboxStatus(id) : this.#containerStatus(id));
-      if (status === null) return { id, at: monoNow(), found: false, reason: 'the answer is of another id' };
-      return { id, at: monoNow(), found: true, ...status };
+      if (status === null)
+        return { id, asked, at: monoNow(), found: false, reason: 'the answer is of another id' };
+      return { id, asked, at: monoNow(), found: true, ...status };
     } catch (error) {
       const reason = error instanceof CriError ? error.code : messageOf(error);
       if (reason === 'MALFORMED') this.#events.malformed(isSandbox ? 'PodSandboxStatus' : 'ContainerStatus');
-      return { id, at: monoNow(), found: false, reason };
+      return { id, asked, at: monoNow(), found: false, reason };
     }
   }
 

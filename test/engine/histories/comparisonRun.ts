@@ -402,9 +402,10 @@ class HistoryRunner {
     const state = shown === 'running' ? 'running' : 'exited';
     const answer =
       shown === null
-        ? ({ id, at: at(moment), found: false, reason: 'NOT_FOUND' } as const)
+        ? ({ id, asked: at(now), at: at(moment), found: false, reason: 'NOT_FOUND' } as const)
         : ({
             id,
+            asked: at(now),
             at: at(moment),
             found: true,
             times: timesAt(container, moment, this.#wallNs),

@@ -115,7 +115,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'shift(this.#listed, -expectations.profile.lead)',
       'this.#listed',
     ],
-    'what may have run is decided before its status says so': [' && statusAnswer === null;', ' && false;'],
+    'what may have run is decided before its status says so': [' && awaitsTimes;', ' && false;'],
     'that a later stage is open decides whether it ran': [
       'if (mayHaveRun && stages',
       'if (mayHaveRun && undecided.length === 0 && stages',
@@ -124,7 +124,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'const mayHaveRun = !isSandbox && lists',
       'const mayHaveRun = lists',
     ],
-    'what may have run is undecided whatever its status says': [' && statusAnswer === null;', ';'],
+    'what may have run is undecided whatever its status says': [' && awaitsTimes;', ';'],
     'what an event proves is decided before another one can date it': [
       '(by === null ? until : this.#until)',
       'until',
@@ -347,6 +347,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'an event that comes after a spurious one is a duplicate': ['this.#first[stage] = null;', ''],
   },
   'events.ts': {
+    'a status that was under way when a list showed the end is about the end': [
+      'container.statusAsked = answer.asked;',
+      'container.statusAsked = answer.at;',
+    ],
+    'a query that fails is waited for': [
+      'container.statusAsked = answer.asked;',
+      'if (answer.found) container.statusAsked = answer.asked;',
+    ],
     'a status from before a start proves the start': [
       'if (times.startedNs > 0n && container.times.proveRun)',
       'if (container.times.proveRun)',
@@ -701,7 +709,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '',
     ],
     'the times of what exited without proof of a run are not queried': [
-      'if (container.claimTimesQuery()) this.#parts.emitter.query(container.identity);',
+      'if (container.claimTimesQuery(listEnd)) this.#parts.emitter.query(container.identity);',
       '',
     ],
     'a state that went back over UNKNOWN did not go back': [
@@ -1189,6 +1197,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'this.lists.recordStillShown(answer.end);',
     ],
     'what is listed is forgotten by when it was first listed': ['    this.lastSign = answer.end;\n', ''],
+    'a status from before a start decides that what ended never ran': [
+      'statusAsked === null || statusAsked < (this.#timesQueriedFor ?? statusAsked)',
+      'statusAsked === null',
+    ],
   },
   'trackedContainers.ts': {
     'a name that becomes known later is ignored': [
