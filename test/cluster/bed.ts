@@ -81,7 +81,7 @@ export async function startBed(): Promise<ClusterBed> {
 }
 
 function urlOf({ postgres: { socketDir, port } }: Cluster): string {
-  return `postgres://plegwatch:PASSWORD@/plegwatch?host=${encodeURIComponent(socketDir)}&port=${port}`;
+  return `postgres://plegwatch:PASSWORD@localhost:${port}/plegwatch?host=${encodeURIComponent(socketDir)}`;
 }
 
 function log(began: number, what: string): void {
