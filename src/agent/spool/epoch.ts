@@ -131,6 +131,11 @@ export class Epoch {
     return this.#segments.reduce((sum, { last, bytes }) => sum + (last > this.#ackedSeq ? bytes : 0), 0);
   }
 
+  /** Whether a segment can be deleted without a loss. One whose end is unknown may contain more than the store has. */
+  hasAcknowledged({ last, isEndUnknown }: Segment): boolean {
+    return last <= this.#ackedSeq && isEndUnknown !== true;
+  }
+
   /** Sets the acked seq. It may go back: a restored store knows less than before. */
   acknowledge(upTo: Seq): void {
     this.#ackedSeq = upTo;
@@ -200,6 +205,12 @@ export class Epoch {
       }
     }
     return taken;
+  }
+
+  /** Reads a segment again whose end is unknown. After some tries in vain it ends where it can be read. */
+  async findEnd(): Promise<void> {
+    for (const segment of this.#segments.filter(({ isEndUnknown }) => isEndUnknown === true))
+      await this.#entriesOf(segment, segment.first);
   }
 
   forgetCache(): void {

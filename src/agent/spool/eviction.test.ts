@@ -3,15 +3,37 @@
  */
 import { expect, test } from 'vitest';
 import { FaultyDisk } from '../../../test/support/faultyDisk.ts';
-import { readAll, SpoolBed, upTo, write, writesAgain } from '../../../test/support/spoolBed.ts';
+import {
+  earlierOf,
+  onlySegment,
+  readAll,
+  SpoolBed,
+  upTo,
+  write,
+  writesAgain,
+} from '../../../test/support/spoolBed.ts';
 import { createLogger } from '../../platform/log.ts';
-import { EpochList } from './epoch.ts';
+import { type Epoch, EpochList } from './epoch.ts';
 import { Eviction } from './eviction.ts';
-import { LOCAL_FILES } from './files.ts';
+import { LOCAL_FILES, type SpoolFiles } from './files.ts';
 import { Losses } from './losses.ts';
 import { SEGMENT_BYTES } from './segment.ts';
+import { WriteBuffer } from './writeBuffer.ts';
 
 const bed = new SpoolBed();
+
+const evictionOf = (epochs: EpochList, files: SpoolFiles, maxBytes = 2 ** 30): Eviction => {
+  const options = { dir: bed.dir, maxBytes, log: createLogger('fatal', 'test'), files };
+  return new Eviction(options, null, epochs, new Losses(options, epochs));
+};
+const bufferOf = ({ current }: EpochList): WriteBuffer =>
+  new WriteBuffer(
+    current,
+    new Losses(
+      { dir: bed.dir, files: LOCAL_FILES, log: createLogger('fatal', 'test') },
+      new EpochList([], current),
+    ),
+  );
 
 test('no record is deleted to make space for others while its loss cannot be saved', async () => {
   const disk = new FaultyDisk();
@@ -48,8 +70,37 @@ test('a disk that is too full gets the space of every acknowledged epoch, also w
       return LOCAL_FILES.open(path, flags);
     },
   };
-  const options = { dir: bed.dir, maxBytes: 2 ** 30, log: createLogger('fatal', 'test'), files };
-  const eviction = new Eviction(options, null, list, new Losses(options, list));
-  await eviction.checkDisk(undefined);
+  await evictionOf(list, files).checkDisk(undefined);
   expect(second.segments).toEqual([]);
+});
+
+/** An epoch of ten records whose only segment could not be read at the start, and the current one. */
+async function unread(disk: FaultyDisk): Promise<{ readonly epoch: Epoch; readonly list: EpochList }> {
+  const first = await bed.open({ files: disk });
+  await write(first, 1, 10);
+  await bed.close(first);
+  disk.breakSector(onlySegment(first.current), 0);
+  const next = await bed.open({ files: disk });
+  const epoch = earlierOf(next);
+  epoch.acknowledge(epoch.lastSeq);
+  expect(epoch).toMatchObject({ lastSeq: 1, isAcknowledged: true });
+  return { epoch, list: new EpochList([epoch], next.current) };
+}
+
+test('a disk that is too full does not get the space of a segment that may contain more than is acknowledged', async () => {
+  const disk = new FaultyDisk();
+  const { epoch, list } = await unread(disk);
+  disk.usage = async () => 0.95;
+  await expect(evictionOf(list, disk).checkDisk(undefined)).rejects.toThrow('full');
+  disk.mend();
+  expect(await readAll(epoch)).toEqual(upTo(10));
+});
+
+test('a segment that could not be read is read again before it makes space, so that its loss is known', async () => {
+  const disk = new FaultyDisk();
+  const { epoch, list } = await unread(disk);
+  disk.mend();
+  await evictionOf(list, disk, SEGMENT_BYTES).makeSpace(bufferOf(list));
+  expect(epoch.segments).toEqual([]);
+  expect(epoch.lost).toEqual([{ from: 2, to: 10, cause: 'spool_full' }]);
 });

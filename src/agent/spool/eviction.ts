@@ -3,6 +3,7 @@
  * is too full, acknowledged ones only. Segments in memory have a limit of their own.
  */
 import { join } from 'node:path';
+import { messageOf } from '../../platform/errors.ts';
 import type { Epoch, EpochList } from './epoch.ts';
 import { type SpoolFolder, spoolUnusable } from './files.ts';
 import type { Losses } from './losses.ts';
@@ -41,7 +42,9 @@ export class Eviction {
     const limit = this.#options.maxBytes - SEGMENT_BYTES;
     while (this.#epochs.bytes + buffer.bytes > limit) {
       const { all } = this.#epochs;
-      const acknowledged = all.find((epoch) => (epoch.segments[0]?.last ?? Infinity) <= epoch.ackedSeq);
+      const acknowledged = all.find((each) =>
+        each.segments.slice(0, 1).some((it) => each.hasAcknowledged(it)),
+      );
       const epoch = acknowledged ?? all.find(({ segments }) => segments.length > 0);
       const oldest = epoch?.segments[0];
       if (epoch === undefined || oldest === undefined) return;
@@ -58,7 +61,7 @@ export class Eviction {
           .filter(({ file }) => fallback.holds(join(epoch.dir, file)))
           .map((segment) => ({ epoch, segment })),
       );
-      const victim = inMemory.find(({ epoch, segment }) => segment.last <= epoch.ackedSeq) ?? inMemory[0];
+      const victim = inMemory.find(({ epoch, segment }) => epoch.hasAcknowledged(segment)) ?? inMemory[0];
       if (victim === undefined) return;
       this.#count(await victim.epoch.drop(victim.segment, 'spool_memory_full'));
     }
@@ -91,7 +94,7 @@ export class Eviction {
 
   async #dropAcknowledged(epoch: Epoch, openSegment: Segment | undefined): Promise<void> {
     for (const segment of [...epoch.segments]) {
-      if (segment !== openSegment && segment.last <= epoch.ackedSeq) await this.#drop(epoch, segment, 'none');
+      if (segment !== openSegment && epoch.hasAcknowledged(segment)) await this.#drop(epoch, segment, 'none');
     }
   }
 
@@ -100,11 +103,21 @@ export class Eviction {
    * a few bytes, deleting records makes no space for others.
    */
   async #drop(epoch: Epoch, segment: Segment, cause: string): Promise<void> {
+    if (segment.isEndUnknown === true) await this.#lookForEnd(epoch);
     if (epoch.segments.length === 1)
       await this.#losses.tryWrite(() => saveReached(this.#options.files, epoch));
     const loss = epoch.lossOf(segment, cause);
     if (loss !== null) await this.#losses.saveBefore(epoch, loss);
     this.#count(await epoch.drop(segment, cause));
+  }
+
+  /** What can be read of a segment is declared lost with it. */
+  async #lookForEnd(epoch: Epoch): Promise<void> {
+    await epoch
+      .findEnd()
+      .catch((error: unknown) =>
+        this.#options.log.error({ error: messageOf(error) }, 'spool segment not read before it is dropped'),
+      );
   }
 
   #count(records: number): void {

@@ -74,6 +74,18 @@ test('an epoch whose last segment cannot be read yet is not retired: it may have
   expect(await epoch?.read(1, 500, 100_000)).toHaveLength(7);
 });
 
+test('the end of a last segment is looked for again at each sweep, not only once its retention is over', async () => {
+  const name = await incarnation(7);
+  const disk = new FaultyDisk();
+  disk.faultOf = (call) => (call.name === 'read' && call.path.endsWith('.seg') ? 'EIO' : null);
+  const spool = await bed.open({ files: disk, retention: millis(86_400_000) });
+  const epoch = epochIn(spool, name);
+  epoch?.acknowledge(epoch.lastSeq);
+  expect(epoch?.lastSeq).toBe(1);
+  disk.mend();
+  await until(() => epoch?.lastSeq === 7);
+});
+
 test('an epoch without records is forgotten', async () => {
   const name = await incarnation(0);
   const spool = await bed.open();

@@ -62,6 +62,7 @@ export class RetiredEpochs {
     const { epochs, retention } = this.#options;
     const horizonMs = Date.now() - retention / 1000;
     for (const epoch of [...epochs.all]) {
+      await epoch.findEnd();
       for (const segment of epoch.segments.slice(0, -1)) {
         if (!isExpired(epoch, segment, horizonMs)) break;
         await epoch.drop(segment, 'none');
@@ -75,15 +76,14 @@ export class RetiredEpochs {
   }
 
   /**
-   * Retires an epoch and deletes its folder, unless its records turn out to be missing in the store meanwhile, or it may have more of them than
-   * could be read so far. An epoch without a record is not remembered.
+   * Retires an epoch and deletes its folder, unless its records turn out to be missing in the store meanwhile. An epoch without a record is
+   * not remembered.
    */
   async retire(epoch: Epoch): Promise<void> {
     if (epoch.lastSeq === 0) {
       this.#options.epochs.remove(epoch);
     } else {
       const [entry] = await epoch.read(epoch.oldestSeq, 1, 1);
-      if (epoch.segments.some(({ isEndUnknown }) => isEndUnknown === true)) return;
       const retirement = { at: Date.now(), context: entry?.context ?? null };
       await this.#save(epoch, retirement);
       // The next agent recovers it from its folder, and ignores what was saved.
@@ -118,4 +118,4 @@ export class RetiredEpochs {
 }
 
 const isExpired = (epoch: Epoch, segment: Segment, horizonMs: number): boolean =>
-  segment.last <= epoch.ackedSeq && segment.modifiedMs < horizonMs;
+  epoch.hasAcknowledged(segment) && segment.modifiedMs < horizonMs;
