@@ -13,6 +13,7 @@ import {
   writesAgain,
 } from '../../../test/support/spoolBed.ts';
 import { createLogger } from '../../platform/log.ts';
+import { seq } from '../../protocol/units.ts';
 import { type Epoch, EpochList } from './epoch.ts';
 import { Eviction } from './eviction.ts';
 import { LOCAL_FILES, type SpoolFiles } from './files.ts';
@@ -103,4 +104,23 @@ test('a segment that could not be read is read again before it makes space, so t
   await evictionOf(list, disk, SEGMENT_BYTES).makeSpace(bufferOf(list));
   expect(epoch.segments).toEqual([]);
   expect(epoch.lost).toEqual([{ from: 2, to: 10, cause: 'spool_full' }]);
+});
+
+test('an epoch that a sweep removes while its loss is saved fails no write', async () => {
+  const first = await bed.open();
+  await write(first, 1, 3);
+  await bed.close(first);
+  const next = await bed.open();
+  const epoch = earlierOf(next);
+  const disk = new FaultyDisk();
+  disk.faultOf = ({ path }) => {
+    if (!path.includes('lost.json') || !path.startsWith(epoch.dir)) return null;
+    epoch.acknowledge(seq(3));
+    epoch.retire({ at: 0, context: null });
+    epoch.releaseSegments();
+    return 'ENOENT';
+  };
+  const list = new EpochList([epoch], next.current);
+  await evictionOf(list, disk, SEGMENT_BYTES).makeSpace(bufferOf(list));
+  expect(epoch.lost).toEqual([]);
 });

@@ -7,6 +7,7 @@ import { messageOf } from '../../platform/errors.ts';
 import type { Epoch, EpochList } from './epoch.ts';
 import { type SpoolFolder, spoolUnusable } from './files.ts';
 import type { Losses } from './losses.ts';
+import type { LostRange } from './lostRanges.ts';
 import type { MemoryFallback } from './memoryFallback.ts';
 import { saveReached } from './recovery.ts';
 import { SEGMENT_BYTES, type Segment } from './segment.ts';
@@ -107,7 +108,7 @@ export class Eviction {
     if (epoch.segments.length === 1)
       await this.#losses.tryWrite(() => saveReached(this.#options.files, epoch));
     const loss = epoch.lossOf(segment, cause);
-    if (loss !== null) await this.#losses.saveBefore(epoch, loss);
+    if (loss !== null) await this.#saveBefore(epoch, segment, loss);
     this.#count(await epoch.drop(segment, cause));
   }
 
@@ -118,6 +119,15 @@ export class Eviction {
       .catch((error: unknown) =>
         this.#options.log.error({ error: messageOf(error) }, 'spool segment not read before it is dropped'),
       );
+  }
+
+  async #saveBefore(epoch: Epoch, segment: Segment, loss: LostRange): Promise<void> {
+    try {
+      await this.#losses.saveBefore(epoch, loss);
+    } catch (error) {
+      // A sweep may retire the epoch, and delete its folder, meanwhile: then nothing is lost.
+      if (epoch.segments.includes(segment)) throw error;
+    }
   }
 
   #count(records: number): void {
