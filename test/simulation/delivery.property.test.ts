@@ -134,6 +134,7 @@ const FAULTS: readonly Fault[] = [
   fault(1, 'writes fail', onDisk('writes')),
   fault(1, 'syncs fail', onDisk('syncs')),
   fault(1, 'the disk is full', onDisk('full')),
+  fault(1, 'the disk is too full for a kubelet', onDisk('crowded')),
   fault(1, 'nothing can be removed or renamed', onDisk('removals')),
   fault(4, 'the disk is well', onDisk('none')),
 ];

@@ -42,7 +42,8 @@ const TURN_MS = 400;
 const TURN_INPUTS = 6;
 
 /** Which calls to the disk fail. */
-export type DiskFault = 'none' | 'reads' | 'writes' | 'syncs' | 'full' | 'removals';
+export type DiskFault = 'none' | 'reads' | 'writes' | 'syncs' | 'full' | 'crowded' | 'removals';
+const KEEPS_FROM_WRITING: readonly DiskFault[] = ['writes', 'syncs', 'full', 'crowded', 'removals'];
 
 const FAILING: Readonly<Record<DiskFault, { readonly calls: readonly string[]; readonly code: string }>> = {
   none: { calls: [], code: '' },
@@ -50,6 +51,8 @@ const FAILING: Readonly<Record<DiskFault, { readonly calls: readonly string[]; r
   writes: { calls: ['write'], code: 'EIO' },
   syncs: { calls: ['datasync', 'sync'], code: 'EIO' },
   full: { calls: ['open', 'write'], code: 'ENOSPC' },
+  /** Over the share that a kubelet leaves to others. */
+  crowded: { calls: [], code: '' },
   removals: { calls: ['remove', 'rename'], code: 'EIO' },
 };
 
@@ -61,8 +64,10 @@ interface KnownEpoch {
   safe: number;
   /** What was synced, as the disk saw it. */
   synced: number;
-  /** How often a segment of it was read in vain. */
-  failedReads: number;
+  /** How often in a row each of its segments was read in vain. */
+  readonly failedReads: Map<string, number>;
+  /** The most of these that there ever were. */
+  mostFailedReads: number;
 }
 
 interface Running {
@@ -87,7 +92,8 @@ export class SimulatedNode {
   /** The longest that a call to the disk takes, in milliseconds. */
   diskMs = 0;
   #diskFault: DiskFault = 'none';
-  #hasDiskFailed = false;
+  /** Those that have happened. */
+  readonly #diskFaults = new Set<DiskFault>();
   readonly #settings: NodeSettings;
   readonly #time: SimulatedTime;
   readonly #disk = new ModelDisk();
@@ -107,7 +113,7 @@ export class SimulatedNode {
 
   set diskFault(fault: DiskFault) {
     this.#diskFault = fault;
-    this.#hasDiskFailed ||= fault !== 'none';
+    this.#diskFaults.add(fault);
   }
 
   async prepare(): Promise<void> {
@@ -146,6 +152,7 @@ export class SimulatedNode {
     const { maxBytes, retentionMs, fsyncMs } = this.#settings;
     const disk = new FaultyDisk(this.#disk);
     disk.faultOf = (call) => this.#faultOf(call, disk);
+    disk.usage = async () => (this.#diskFault === 'crowded' ? 0.95 : 0);
     const spool = await openSpool(
       {
         ...spoolOptions(DIR),
@@ -154,7 +161,7 @@ export class SimulatedNode {
       },
       new AbortController().signal,
     );
-    const known = { appended: [], safe: 0, synced: 0, failedReads: 0 };
+    const known = { appended: [], safe: 0, synced: 0, failedReads: new Map(), mostFailedReads: 0 };
     this.#known.set(spool.current.meta.epoch, known);
     spool.setContext(CONTEXT);
     void spool.startHeartbeat(monoNow);
@@ -178,11 +185,17 @@ export class SimulatedNode {
     if (!isCurrent()) await new Promise(() => undefined);
     this.trace.push(`${call.name} ${basename(call.path)}`);
     const known = this.#epochAt(call.path);
-    if (known !== undefined && call.name === 'close' && this.#diskFault === 'reads') known.failedReads += 1;
+    if (known !== undefined && call.name === 'close') this.#hasRead(known, call.path);
     const { calls, code } = FAILING[this.#diskFault];
     // Small files fit in the space of the reserve.
     if (this.#diskFault === 'full' && !call.path.endsWith('.seg')) return null;
     return calls.includes(call.name) ? code : null;
+  }
+
+  #hasRead(known: KnownEpoch, path: string): void {
+    const failed = this.#diskFault === 'reads' ? (known.failedReads.get(path) ?? 0) + 1 : 0;
+    known.failedReads.set(path, failed);
+    known.mostFailedReads = Math.max(known.mostFailedReads, failed);
   }
 
   append(count: number, padding: number): void {
@@ -242,6 +255,8 @@ export class SimulatedNode {
 
   #end(): void {
     this.#running = null;
+    // The next agent counts from the start.
+    for (const { failedReads } of this.#known.values()) failedReads.clear();
     this.redis.abandon();
     this.#time.forgetTimers();
   }
@@ -303,8 +318,9 @@ export class SimulatedNode {
   #expectedCauses(isSmall: boolean): ReadonlySet<string> {
     const causes = new Set<string>();
     if (isSmall) causes.add('spool_full').add('below_oldest');
-    if (this.#hasDiskFailed)
-      for (const each of ['corrupt', 'unreadable', 'unwritable']) causes.add(`spool_${each}`);
+    if (this.#diskFaults.has('reads')) causes.add('spool_unreadable');
+    if ([...this.#diskFaults].some((each) => KEEPS_FROM_WRITING.includes(each)))
+      causes.add('spool_unwritable');
     // What was delivered and deleted, only the backup could have had.
     if (this.store.wasRestored) causes.add('below_oldest');
     return causes;
@@ -312,11 +328,11 @@ export class SimulatedNode {
 
   #problemsOf(
     name: string,
-    { appended, safe, failedReads }: KnownEpoch,
+    { appended, safe, mostFailedReads }: KnownEpoch,
     causes: ReadonlySet<string>,
   ): string[] {
     const stored = this.store.epochs.get(name);
-    const isGivenUp = failedReads >= (causes.has('spool_full') ? 1 : MAX_READS);
+    const isGivenUp = mostFailedReads >= (causes.has('spool_full') ? 1 : MAX_READS);
     const last = isGivenUp ? Math.min(safe, endOf(stored)) : safe;
     const missing = Array.from({ length: last }, (_, i) => i + 1).filter(
       (seq) => stored?.records.has(seq) !== true,
