@@ -52,6 +52,19 @@ test('no record is deleted to make space for others while its loss cannot be sav
   expect(spool.current.lost).toMatchObject([{ from: 1, cause: 'spool_full' }]);
 });
 
+test('a loss is saved in the space of the reserve, also where a quota is used up', async () => {
+  const disk = new FaultyDisk();
+  const spool = await bed.open({ files: disk, maxBytes: 3 * SEGMENT_BYTES });
+  let isReserveThere = true;
+  disk.faultOf = ({ name, path }) => {
+    if (name === 'remove' && path.endsWith('reserve')) isReserveThere = false;
+    return isReserveThere && path.includes('lost.json') ? 'EDQUOT' : null;
+  };
+  for (let n = 1; n < 20; n += 1) await write(spool, n, n, 250_000);
+  expect(spool.error).toBeNull();
+  expect(spool.current.lastSeq).toBe(19);
+});
+
 test('a disk that is too full gets the space of every acknowledged epoch, also while a sweep removes one', async () => {
   for (let i = 0; i < 2; i += 1) {
     const spool = await bed.open();

@@ -88,6 +88,9 @@ export const LOCAL_FILES: SpoolFiles = {
 
 export const errorCode = (error: unknown): unknown => Reflect.get(Object(error), 'code');
 
+/** Whether an error means that there is no space, on the disk or in a quota. */
+export const isFull = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(String(errorCode(error)));
+
 /** `why`: what is wrong with the folder, the disk or the lock. */
 export const spoolUnusable = (why: string, options?: ErrorOptions): PlegwatchError =>
   new PlegwatchError(

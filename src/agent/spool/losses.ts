@@ -7,7 +7,15 @@
 import { join } from 'node:path';
 import { messageOf } from '../../platform/errors.ts';
 import type { Epoch, EpochList } from './epoch.ts';
-import { errorCode, openNew, type SpoolFiles, type SpoolFolder, writeAll, writeDurably } from './files.ts';
+import {
+  errorCode,
+  isFull,
+  openNew,
+  type SpoolFiles,
+  type SpoolFolder,
+  writeAll,
+  writeDurably,
+} from './files.ts';
 import type { LostRange } from './lostRanges.ts';
 
 /** The losses of an epoch, beside its segments. */
@@ -111,7 +119,7 @@ export async function writeReserve(files: SpoolFiles, dir: string): Promise<void
       await file.close();
     }
   } catch (error) {
-    if (errorCode(error) !== 'ENOSPC') throw error;
+    if (!isFull(error)) throw error;
     await files.remove(path);
   }
 }
@@ -121,7 +129,7 @@ async function withReserve(files: SpoolFiles, dir: string, write: () => Promise<
   try {
     await write();
   } catch (error) {
-    if (errorCode(error) !== 'ENOSPC') throw error;
+    if (!isFull(error)) throw error;
     await files.remove(join(dir, RESERVE_FILE));
     await write();
   }
