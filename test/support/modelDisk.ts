@@ -14,6 +14,7 @@ interface ModelFile {
   readonly is: 'file';
   written: Buffer;
   synced: Buffer;
+  mtimeMs: number;
   /** Where data is that a failed sync has dropped: only the page cache has it, and no sync writes it any more. */
   dropped: { readonly from: number; readonly to: number }[];
 }
@@ -34,6 +35,7 @@ const file = (): ModelFile => ({
   is: 'file',
   written: Buffer.alloc(0),
   synced: Buffer.alloc(0),
+  mtimeMs: Date.now(),
   dropped: [],
 });
 const folder = (): ModelFolder => ({ is: 'folder', names: new Map(), synced: new Map(), changes: [] });
@@ -118,7 +120,8 @@ export class ModelDisk implements SpoolFiles {
 
   async stat(path: string): Promise<{ size: number; mtimeMs: number }> {
     await this.#step();
-    return { size: this.#file(path).written.length, mtimeMs: 0 };
+    const { written, mtimeMs } = this.#file(path);
+    return { size: written.length, mtimeMs };
   }
 
   async usage(): Promise<number> {
@@ -131,7 +134,10 @@ export class ModelDisk implements SpoolFiles {
       write: async (text) => {
         await this.#step();
         const bytes = Buffer.from(text, 'utf8');
-        if (node.is === 'file') node.written = Buffer.concat([node.written, bytes]);
+        if (node.is === 'file') {
+          node.written = Buffer.concat([node.written, bytes]);
+          node.mtimeMs = Date.now();
+        }
         return { bytesWritten: bytes.length };
       },
       read: async (into, offset, length, at) => {
@@ -221,13 +227,13 @@ function survivor(old: ModelFolder, luck: Luck): ModelFolder {
   return left;
 }
 
-function remains({ written, synced }: ModelFile, luck: Luck): ModelFile {
+function remains({ written, synced, mtimeMs }: ModelFile, luck: Luck): ModelFile {
   const since = written.subarray(synced.length);
   const kept = since.subarray(0, Math.floor(luck() * (since.length + 1)));
   // The length may be there before the data is.
   const zeros = luck() < 0.3 ? Buffer.alloc(since.length - kept.length) : Buffer.alloc(0);
   const data = Buffer.concat([synced, kept, zeros]);
-  return { is: 'file', written: data, synced: data, dropped: [] };
+  return { is: 'file', written: data, synced: data, mtimeMs, dropped: [] };
 }
 
 function failure(code: string, about: string): Error {
