@@ -77,7 +77,8 @@ export class EpochDelivery {
   }
 
   get awaitsReply(): boolean {
-    return !this.#isAnswered || this.epoch.ackedSeq < this.#nextSeq - 1;
+    // A store may have more than the spool still knows of: that is no reason to ask for ever.
+    return !this.#isAnswered || this.epoch.ackedSeq < Math.min(this.#nextSeq - 1, this.epoch.lastSeq);
   }
 
   /** Whether something is not sent or not answered. */
