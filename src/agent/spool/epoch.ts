@@ -217,10 +217,10 @@ export class Epoch {
     this.#reader.forgetCache();
   }
 
-  /** What of a segment would be lost with it; null if all of it is acknowledged. */
+  /** What of a segment would be lost with it; null if all of it is acknowledged, or lost already. */
   lossOf({ first, last }: Segment, cause: string): LostRange | null {
     const from = Math.max(first, this.#ackedSeq + 1);
-    return from <= last ? { from, to: last, cause } : null;
+    return this.isDeclaredLost(from, last) ? null : { from, to: last, cause };
   }
 
   /** Deletes a segment and declares lost what of it was not acknowledged. Returns the number of lost records. */
@@ -230,7 +230,13 @@ export class Epoch {
     this.#segments.splice(at, 1);
     const loss = this.lossOf(segment, cause);
     if (loss !== null) this.declareLost(loss);
-    await this.#files.remove(join(this.dir, segment.file));
+    try {
+      await this.#files.remove(join(this.dir, segment.file));
+    } catch (error) {
+      // It still takes up space.
+      this.#segments = [...this.#segments, segment].sort((a, b) => a.first - b.first);
+      throw error;
+    }
     return loss === null ? 0 : loss.to - loss.from + 1;
   }
 

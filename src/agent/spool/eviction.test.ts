@@ -1,6 +1,7 @@
 /*
  * Eviction beside a sweep, and on a disk that takes no losses.
  */
+import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { FaultyDisk } from '../../../test/support/faultyDisk.ts';
 import {
@@ -50,6 +51,20 @@ test('no record is deleted to make space for others while its loss cannot be sav
   await writesAgain(spool);
   expect(spool.current.lastSeq).toBe(19);
   expect(spool.current.lost).toMatchObject([{ from: 1, cause: 'spool_full' }]);
+});
+
+test('segments that cannot be removed still count: a spool does not grow beyond its limit', async () => {
+  const disk = new FaultyDisk();
+  const spool = await bed.open({ files: disk, maxBytes: 3 * SEGMENT_BYTES });
+  disk.faultOf = ({ name, path }) => (name === 'remove' && path.endsWith('.seg') ? 'EIO' : null);
+  for (let n = 1; n < 30; n += 1) {
+    await write(spool, n, n, 250_000);
+    spool.current.acknowledge(spool.current.lastSeq);
+  }
+  expect(readdirSync(spool.current.dir).filter((name) => name.endsWith('.seg'))).toHaveLength(2);
+  disk.mend();
+  await writesAgain(spool);
+  expect(spool.current.lastSeq).toBe(29);
 });
 
 test('a loss is saved in the space of the reserve, also where a quota is used up', async () => {
