@@ -59,6 +59,11 @@ describe('a damaged segment', () => {
     expect(earlierOf(spool).lastSeq).toBe(10);
   });
 
+  test('is no file with a number that no record can have', async () => {
+    const spool = await damaged((file) => writeFileSync(join(dirname(file), '9999999999-abcdef12.seg'), ''));
+    expect(earlierOf(spool)).toMatchObject({ lastSeq: 10, lost: [] });
+  });
+
   test.each(['', 'null', '7', '"x"', '{"s":"1","c":1,"r":{}}', '{"x":7}'])(
     'ends before a line that no agent writes, although its checksum is right: %s',
     async (json) => {

@@ -80,6 +80,22 @@ test('a loss is saved in the space of the reserve, also where a quota is used up
   expect(spool.current.lastSeq).toBe(19);
 });
 
+test('an epoch whose losses cannot be saved keeps no later record from being written', async () => {
+  const disk = new FaultyDisk();
+  const first = await bed.open({ files: disk, maxBytes: 3 * SEGMENT_BYTES });
+  for (let n = 1; n <= 4; n += 1) await write(first, n, n, 250_000);
+  await bed.close(first);
+  const spool = await bed.open({ files: disk, maxBytes: 3 * SEGMENT_BYTES });
+  const [earlier] = spool.epochs;
+  disk.faultOf = ({ path }) =>
+    path.startsWith(earlier?.dir ?? '') && path.includes('lost.json') ? 'EIO' : null;
+  for (let n = 1; n <= 20; n += 1) await write(spool, n, n, 250_000);
+  expect(spool.error).toBeNull();
+  expect(spool.current.lastSeq).toBe(20);
+  expect(earlier?.lost).toEqual([]);
+  expect(spool.current.lost).toMatchObject([{ from: 1, cause: 'spool_full' }]);
+});
+
 test('a disk that is too full gets the space of every acknowledged epoch, also while a sweep removes one', async () => {
   for (let i = 0; i < 2; i += 1) {
     const spool = await bed.open();

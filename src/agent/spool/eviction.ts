@@ -41,17 +41,20 @@ export class Eviction {
   async makeSpace(buffer: WriteBuffer): Promise<void> {
     if (this.#fallback?.isEngaged === true) return this.#makeSpaceInMemory(this.#fallback);
     const limit = this.#options.maxBytes - SEGMENT_BYTES;
+    const failures = new Map<Epoch, unknown>();
     while (this.#epochs.bytes + buffer.bytes > limit) {
-      const { all } = this.#epochs;
-      const acknowledged = all.find((each) =>
+      const mayGo = this.#epochs.all.filter((each) => each.segments.length > 0 && !failures.has(each));
+      const acknowledged = mayGo.find((each) =>
         each.segments.slice(0, 1).some((it) => each.hasAcknowledged(it)),
       );
-      const epoch = acknowledged ?? all.find(({ segments }) => segments.length > 0);
+      const epoch = acknowledged ?? mayGo[0];
       const oldest = epoch?.segments[0];
-      if (epoch === undefined || oldest === undefined) return;
-      await this.#drop(epoch, oldest, 'spool_full');
+      if (epoch === undefined || oldest === undefined) break;
+      // A folder that cannot be written to costs its own records, not those of every later epoch.
+      await this.#drop(epoch, oldest, 'spool_full').catch((error: unknown) => failures.set(epoch, error));
     }
-    await this.#losses.save();
+    const [failure] = failures.values();
+    if (failure !== undefined && this.#epochs.bytes + buffer.bytes > limit) throw failure;
   }
 
   /** In memory only segments in memory can make space. */

@@ -18,6 +18,7 @@ import {
 } from './files.ts';
 import { LOST_FILE } from './losses.ts';
 import { type LostRange, LostRangeSchema, LostRanges } from './lostRanges.ts';
+import { MAX_EPOCH_RECORDS } from './newEpoch.ts';
 import { type ReadStretch, readSegment } from './readSegment.ts';
 import { firstSeqOf, SEGMENT_BYTES, SEGMENT_NAME, type Segment } from './segment.ts';
 import type { Contexts, SpoolEntry } from './segmentFormat.ts';
@@ -59,7 +60,7 @@ async function recoverEpoch(
   );
   const savedSeq = (await readJson(options, join(dir, REACHED_FILE), int4)) ?? 0;
   const beat = heartbeat?.incarnation === meta.incarnation ? heartbeat.lastSeq : 0;
-  const names = (await files.list(dir)).filter((name) => SEGMENT_NAME.test(name)).sort();
+  const names = (await files.list(dir)).filter(isSegmentName).sort();
   // Also an empty segment says how many records were before it.
   const known = Math.max(savedSeq, beat, firstSeqOf(names.at(-1) ?? '1') - 1);
   const recovered = await recoverSegments(dir, options, { names, known });
@@ -83,6 +84,10 @@ async function recoverEpoch(
     );
   return epoch;
 }
+
+/** Other files may have such a name, with a number that no record has. */
+const isSegmentName = (name: string): boolean =>
+  SEGMENT_NAME.test(name) && firstSeqOf(name) <= MAX_EPOCH_RECORDS;
 
 /** An epoch without meta.json died before its first record. If it has records all the same, it is left for people to look at. */
 async function removeUnstarted(dir: string, { files, log }: SpoolFolder): Promise<void> {
