@@ -8,7 +8,7 @@
  */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { PlegwatchError } from '../../src/platform/errors.ts';
+import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
 import { cgroupOf, cleanUpContainerd } from './containerdCleanup.ts';
 import { isCriReady } from './criReadiness.ts';
 import { type LocalService, startService } from './localService.ts';
@@ -172,7 +172,9 @@ async function importImages(
   // 1.6 always imports locally and has no flag for it.
   const local = version === '1.6' ? [] : ['--local'];
   for (const [name, file] of files) {
-    await ctr(['images', 'import', ...local, '--snapshotter', 'native', '--index-name', name, file]);
+    await importImage(() =>
+      ctr(['images', 'import', ...local, '--snapshotter', 'native', '--index-name', name, file]),
+    );
   }
   // The CRI notices an imported image after a moment, and labels it.
   await waitFor('the CRI lists the imported images', 240_000, async () => {
@@ -181,6 +183,21 @@ async function importImages(
       lines.some((line) => line.startsWith(`${name} `) && line.includes('io.cri-containerd.image=managed')),
     );
   });
+}
+
+/** How often the garbage collector of 1.6 may take what is being imported: it was seen once, in its first seconds. */
+const IMPORTS = 5;
+
+async function importImage(importOnce: () => Promise<string>): Promise<void> {
+  for (let left = IMPORTS - 1; ; left -= 1) {
+    try {
+      await importOnce();
+      return;
+    } catch (error) {
+      const isCollected = /content digest \S+: not found/.test(messageOf(error));
+      if (!isCollected || left === 0) throw error;
+    }
+  }
 }
 
 interface Configuration {
