@@ -1,7 +1,7 @@
 /*
  * The spool on a disk that cannot read its sectors, fails to sync, or fails in any call.
  */
-import { readFileSync, truncateSync } from 'node:fs';
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { FaultyDisk, SECTOR_BYTES } from '../../../test/support/faultyDisk.ts';
@@ -137,6 +137,19 @@ describe('an unreadable sector', () => {
     expect(await readAll(epoch)).toEqual(upTo(10));
     expect(epoch.lastSeq).toBe(10);
     expect(epoch.lost).toEqual([]);
+  });
+
+  test('costs nothing where a power cut brought back a segment that was written again, either', async () => {
+    const disk = new FaultyDisk();
+    const first = await bed.open({ files: disk });
+    await write(first, 1, 10);
+    await bed.close(first);
+    const path = fileOf(first.current, 0);
+    writeFileSync(join(first.current.dir, '0000000001-zzzzzzzz.seg'), 'x');
+    disk.breakSector(path, 0);
+    const next = await bed.open({ files: disk });
+    disk.mend();
+    expect(await readAll(epochOf(next, first.current))).toEqual(upTo(10));
   });
 
   test('costs the agent that wrote it exactly its records', async () => {

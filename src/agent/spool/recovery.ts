@@ -134,8 +134,9 @@ async function recoverSegments(
     const read = await readTwice(() => readSegment(files, path, { from: 0, to: size }, contexts));
     const { entries, isUnreadable } = read;
     logDamage(log, file, read);
-    const next = names[i + 1];
     const first = firstSeqOf(file);
+    // One that was written again may still be there beside the other, which begins at the same record.
+    const next = names.slice(i + 1).find((each) => firstSeqOf(each) > first);
     const reachesTo = next === undefined ? known : firstSeqOf(next) - 1;
     const last = Math.max(lastOf(first, read, size), isUnreadable ? reachesTo : 0);
     const event = entries.findLast(({ record }) => record.type === 'container_event');
