@@ -3,7 +3,6 @@
  * schedules of faults under simulated time. A seed and a commit give the same run, step by step, so that a schedule which failed can be repeated and
  * looked into: PLEGWATCH_SEED.
  */
-import { createHash } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { runsOf } from '../support/runs.ts';
@@ -197,9 +196,6 @@ async function runSchedule(seed: number): Promise<Run> {
   }
 }
 
-const digest = (trace: readonly string[]): string =>
-  createHash('sha256').update(trace.join('\n')).digest('hex');
-
 test('every record arrives once or is declared lost for a reason, and everything is delivered once all works again', {
   timeout: TIMEOUT_MS,
 }, async () => {
@@ -213,8 +209,6 @@ test('a seed gives the same run again, step by step', async () => {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + 5; seed += 1) {
     const [first, again] = [await runSchedule(seed), await runSchedule(seed)];
     expect(first.trace.length).toBeGreaterThan(500);
-    const differs = first.trace.findIndex((line, i) => line !== again.trace[i]);
-    expect([differs, again.trace[differs]]).toEqual([-1, undefined]);
-    expect(digest(again.trace)).toBe(digest(first.trace));
+    expect(again.trace).toEqual(first.trace);
   }
 });
