@@ -257,13 +257,13 @@ export class Epoch {
   async #entriesOf(segment: Segment, from: number): Promise<readonly SpoolEntry[]> {
     // Records that are written during the read are no part of it.
     const { first, last } = segment;
-    const { entries, isDamaged } = await this.#reader.entriesOf(segment, from);
+    const { entries, damaged } = await this.#reader.entriesOf(segment, from);
     if (segment.isEndUnknown === true) {
       segment.last = Math.max(segment.last, entries.at(-1)?.seq ?? 0);
-      segment.isEndUnknown = isDamaged === 'perhaps';
+      segment.isEndUnknown = damaged === 'perhaps';
       this.advanceTo(segment.last);
     }
-    if (isDamaged === 'yes') this.#declareUnreadable(segment, { from: first, to: last }, entries);
+    if (damaged === 'yes') this.#declareUnreadable(segment, { from: first, to: last }, entries);
     return entries;
   }
 

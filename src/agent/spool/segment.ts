@@ -39,7 +39,7 @@ interface CachedSegment {
 export interface SegmentEntries {
   readonly entries: readonly SpoolEntry[];
   /** Whether a part of it cannot be read or is corrupt: `perhaps` until that was tried often. */
-  readonly isDamaged: 'no' | 'perhaps' | 'yes';
+  readonly damaged: 'no' | 'perhaps' | 'yes';
 }
 
 /** How many failed reads in a row make data count as lost: the path to a disk may fail and recover. */
@@ -68,7 +68,7 @@ export class SegmentReader {
     try {
       return await this.#read(segment, from);
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') return { entries: [], isDamaged: 'no' };
+      if (errorCode(error) === 'ENOENT') return { entries: [], damaged: 'no' };
       throw error;
     }
   }
@@ -91,17 +91,17 @@ export class SegmentReader {
     if (this.#cache?.file !== file || from <= this.#cache.releasedThrough)
       this.#cache = { file, entries: [], releasedThrough: 0, bytes: 0 };
     const cache = this.#cache;
-    if (cache.bytes >= bytes) return { entries: cache.entries, isDamaged: 'no' };
+    if (cache.bytes >= bytes) return { entries: cache.entries, damaged: 'no' };
     const path = join(this.#dir, file);
     const more = await readSegment(this.#files, path, { from: cache.bytes, to: bytes }, this.#contexts);
     const isDamaged = more.isUnreadable || more.isCorrupt;
     if (isDamaged && cache.releasedThrough > 0) return this.#read(segment, 0);
     if (isDamaged && !this.#isFinal(file))
-      return { entries: [...cache.entries, ...more.entries], isDamaged: 'perhaps' };
+      return { entries: [...cache.entries, ...more.entries], damaged: 'perhaps' };
     if (!isDamaged) this.#failures.delete(file);
     for (const entry of more.entries) cache.entries.push(entry);
     cache.bytes = bytes;
-    return { entries: cache.entries, isDamaged: isDamaged ? 'yes' : 'no' };
+    return { entries: cache.entries, damaged: isDamaged ? 'yes' : 'no' };
   }
 
   #isFinal(file: string): boolean {
