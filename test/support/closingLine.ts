@@ -1,18 +1,22 @@
 /*
  * The last lines of a test run: the slowest files, one line for each failure, then `N passed, N failed, N skipped`, so that the end of a long
- * log is enough. Of a property that failed, the line says the seed that repeats it, and what did not hold.
+ * log is enough. Of a property that failed, the line says the seed that repeats it, and what did not hold; of values that differ, the first
+ * lines that do.
  */
 import { stripVTControlCharacters } from 'node:util';
 import type { TestModule, TestRunEndReason } from 'vitest/node';
 
 /** The path by which a failing example was made smaller may be thousands of characters long. */
 const MAX_LINE = 1_000;
+const MAX_DIFFERENCES = 5;
 const SLOWEST = 10;
 /** Seconds from which on a file is worth a line. */
 const SLOW = 30;
 
 interface Thrown {
   readonly message: string;
+  /** How the expected and the received value differ, a line for each line of them. */
+  readonly diff?: string | undefined;
   readonly cause?: Thrown | undefined;
 }
 
@@ -62,14 +66,23 @@ function failuresOf(module: TestModule): readonly TestFailure[] {
 /** The first line of an error, the line with the seed where a property failed, and the first line of the cause where there is one. */
 function reasonOf(error: Thrown | undefined): string {
   const [first = '', second = ''] = linesOf(error?.message);
-  const [cause] = linesOf(error?.cause?.message);
   const seed = second.startsWith('{ seed: ') ? [second] : [];
-  return [first, ...seed, ...(cause === undefined ? [] : [cause])].join(': ');
+  const reason = [first, ...seed, ...linesOf(error?.cause?.message).slice(0, 1)].join(': ');
+  return [reason, ...differencesOf(error)].join('\n  ');
 }
 
-const linesOf = (message: string | undefined): string[] =>
-  message === undefined
+/** The lines of a difference that only one of the two values has, without the two that head it. */
+function differencesOf(error: Thrown | undefined): string[] {
+  const differing = linesOf(error?.diff).filter(
+    (line) => /^[+-]/.test(line) && !/^[+-] (Expected|Received)/.test(line),
+  );
+  const more = differing.length - MAX_DIFFERENCES;
+  return [...differing.slice(0, MAX_DIFFERENCES), ...(more > 0 ? [`${more} more lines`] : [])];
+}
+
+const linesOf = (text: string | undefined): string[] =>
+  text === undefined
     ? []
-    : stripVTControlCharacters(message)
-        .split('\n', 2)
+    : stripVTControlCharacters(text)
+        .split('\n')
         .map((line) => (line.length > MAX_LINE ? `${line.slice(0, MAX_LINE)}…` : line));

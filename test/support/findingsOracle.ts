@@ -67,13 +67,13 @@ export class FindingsOracle {
     const ofId = <T extends { readonly id: string }>(rows: readonly T[]) =>
       rows.filter(({ id }) => id !== '' && name.includes(id));
     return JSON.stringify({
-      relists: this.#truth.relists,
-      gaps,
-      sessions,
-      findings: ofId(findings),
+      transitions: ofId(this.#truth.transitions),
       events: ofId(events),
       changes: ofId(changes),
-      transitions: ofId(this.#truth.transitions),
+      findings: ofId(findings),
+      gaps,
+      sessions,
+      relists: this.#truth.relists,
     });
   }
 }
