@@ -322,7 +322,7 @@ export class SimulatedNode {
     if ([...this.#diskFaults].some((each) => KEEPS_FROM_WRITING.includes(each)))
       causes.add('spool_unwritable');
     // What was delivered and deleted, only the backup could have had.
-    if (this.store.wasRestored) causes.add('below_oldest');
+    if (this.store.wasRestored) causes.add('below_oldest').add('store_lost');
     return causes;
   }
 

@@ -1,7 +1,7 @@
 /*
  * A controller and its store under simulated time, as far as agents can tell: it takes inputs from the inbox in any order, stores each record
- * once, believes losses by the same rule as the real one (docs/decisions/0026-what-the-store-believes.md), and answers after that. It can die between
- * storing and removing an input, and be restored from a backup.
+ * once, believes losses by the same rule as the real one (docs/decisions/0026-what-the-store-believes.md), closes epochs that the spool no longer
+ * holds, and answers after that. It can die between storing and removing an input, and be restored from a backup.
  */
 import type { Random } from '../../devtools/simulator/random.ts';
 import { decodeBatch, type Envelope } from '../../src/protocol/batch.ts';
@@ -15,6 +15,9 @@ export interface SimulatedEpoch {
   readonly lost: Map<number, string>;
   ackGeneration: number;
   ackedSeq: number;
+  /** The last seq that the store knows to have been written. */
+  last: number;
+  isClosed: boolean;
 }
 
 export class SimulatedStore {
@@ -67,6 +70,7 @@ export class SimulatedStore {
     }
     const epoch = this.#epochOf(decoded.value);
     this.#take(epoch, decoded.value);
+    this.#closeEarlier(decoded.value);
     const { ackGeneration, ackedSeq } = epoch;
     this.#redis.trace(`stored ${decoded.value.epoch} up to ${ackedSeq} in generation ${ackGeneration}`);
     this.#redis.replies.set(decoded.value.epoch, JSON.stringify({ ackGeneration, ackedSeq }));
@@ -75,7 +79,10 @@ export class SimulatedStore {
   #epochOf({ epoch, incarnation }: Envelope): SimulatedEpoch {
     const known = this.#epochs.get(epoch);
     if (known !== undefined) return known;
-    const added = { incarnation, records: new Map(), lost: new Map(), ackGeneration: 0, ackedSeq: 0 };
+    const added = {
+      ...{ incarnation, records: new Map(), lost: new Map() },
+      ...{ ackGeneration: 0, ackedSeq: 0, last: 0, isClosed: false },
+    };
     this.#epochs.set(epoch, added);
     return added;
   }
@@ -96,7 +103,21 @@ export class SimulatedStore {
     for (const { from, to, cause } of [...batch.lost, below])
       for (let seq = from; seq <= Math.min(to, believed); seq += 1)
         if (!epoch.records.has(seq) && !epoch.lost.has(seq)) epoch.lost.set(seq, cause);
+    epoch.last = Math.max(epoch.last, ...epoch.records.keys(), ...epoch.lost.keys());
     epoch.ackGeneration = Math.max(epoch.ackGeneration, batch.ackGeneration);
     while (epoch.records.has(epoch.ackedSeq + 1) || epoch.lost.has(epoch.ackedSeq + 1)) epoch.ackedSeq += 1;
+  }
+
+  #closeEarlier({ incarnation, held }: Envelope): void {
+    const lastHeld = new Map(held.map(({ epoch, last }) => [epoch, last]));
+    for (const [name, epoch] of this.#epochs) {
+      if (epoch.incarnation >= incarnation) continue;
+      epoch.last = Math.max(epoch.last, lastHeld.get(name) ?? 0);
+      if (epoch.isClosed || lastHeld.has(name)) continue;
+      for (let seq = 1; seq <= epoch.last; seq += 1)
+        if (!epoch.records.has(seq) && !epoch.lost.has(seq)) epoch.lost.set(seq, 'store_lost');
+      epoch.isClosed = true;
+      this.#redis.replies.delete(name);
+    }
   }
 }
