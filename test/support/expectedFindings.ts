@@ -13,8 +13,8 @@ import type { CheckedKind, StoredEvidence } from './storedEvidence.ts';
 
 /** A sandbox's DELETED may be announced up to ten seconds before the sandbox disappears. */
 const LEAD = 11_000;
-/** How long the turns of a busy reader's loop may take with which it reports a heartbeat. */
-const SENT = 250;
+/** How long the turns of a busy reader's loop may take with which it reports a heartbeat: it reads a burst in one turn. */
+const SENT = 1_000;
 /** How long a busy machine may take to ask for the status of what a list showed: a longer stall of the agent is a gap. */
 const ASKED = 2_500;
 /** How long a finding that is due may take: a list that is answered later than 5 s, and a longer stall, are gaps. */
