@@ -199,6 +199,58 @@ needs('postgres', 'redis-server')('batches that wait', () => {
     }
   });
 
+  it('are tried again while another controller has locked their node, and put aside with their node if somebody else has', async () => {
+    let [clock, tries] = [0, 0];
+    const commit = await createCommitter(
+      bed.store,
+      {
+        transaction: (work) =>
+          bed.store.transaction((runner) =>
+            work({
+              ...runner,
+              run(statement, values) {
+                if (statement.name === 'lock_nodes') {
+                  tries += 1;
+                  // The next group is due.
+                  clock += 101;
+                }
+                return runner.run(statement, values);
+              },
+            }),
+          ),
+      },
+      () => clock,
+    );
+    const agent = agentIncarnation('node');
+    await commit([agent.batch(1, events(1, 1))]);
+    const triesOf = async (application: string, lock: string): Promise<number> => {
+      const holder = new Client({ connectionString: bed.databaseUrl, application_name: application });
+      await holder.connect();
+      try {
+        await holder.query('BEGIN');
+        await holder.query(lock);
+        [clock, tries] = [clock + 60_000, 0];
+        // One behind the other: a group has one batch of a node.
+        const batches = [agent.batch(2, events(2, 1)), agent.batch(2, events(2, 1))];
+        expect(await commit(batches)).toEqual(['busy', 'busy']);
+        return tries;
+      } finally {
+        await holder.end();
+      }
+    };
+    const locks = [
+      'SELECT FROM store.node FOR UPDATE',
+      'SELECT FROM store.epoch FOR UPDATE',
+      'UPDATE store.node SET day_rows = 0',
+    ];
+    for (const lock of locks) {
+      expect(await triesOf('psql', lock)).toBe(1);
+      expect(await triesOf('plegwatch controller', lock)).toBe(20);
+    }
+    clock += 60_000;
+    expect(await commit([agent.batch(2, events(2, 1))])).toEqual(['committed']);
+  });
+
   it('are stored while one node of each queue is locked, and so is that node once its lock is released', async () => {
     await bed.start({ intervals: { ...defaultsOf(INGEST_INTERVALS), intervalStoreWait: millis(3_600_000) } });
     const holder = new Client({ connectionString: bed.databaseUrl });

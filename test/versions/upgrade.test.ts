@@ -185,15 +185,15 @@ class Upgrade {
          FROM plegwatch.container_events WHERE node = $1 AND kubelet_version IS NOT NULL`,
     );
     for (const { runtime, kubelet, at } of events) {
-      expect(ranAt(this.#runtimes, at)).toEqual([minorIn(runtime)]);
+      expect(ranAt(this.#runtimes, at)).toContain(minorIn(runtime));
       expect(knownAt(this.#kubelets, at)).toContain(minorIn(kubelet));
     }
     const sessions = await node.sessions();
     for (const { version, opened } of sessions)
-      expect(ranAt(this.#runtimes, opened)).toEqual([minorIn(version)]);
+      expect(ranAt(this.#runtimes, opened)).toContain(minorIn(version));
     const changes = await this.#stage.changes();
     for (const { kubelet_version: version, at } of changes)
-      expect(ranAt(this.#kubelets, at)).toEqual([minorIn(version)]);
+      expect(ranAt(this.#kubelets, at)).toContain(minorIn(version));
     for (const versions of [events.map(({ runtime }) => runtime), sessions.map(({ version }) => version)])
       expect(new Set(versions.map(minorIn))).toEqual(new Set(RUNTIME_STEPS));
     for (const versions of [
@@ -218,8 +218,8 @@ class Upgrade {
     for (const [event, at] of this.#lost) {
       const found = findings.filter((one) => one.event === event);
       expect(found, JSON.stringify({ event, findings })).toHaveLength(1);
-      const versions = found.flatMap(({ runtime, kubelet }) => [minorIn(runtime), minorIn(kubelet)]);
-      expect(versions).toEqual([...ranAt(this.#runtimes, at), ...ranAt(this.#kubelets, at)]);
+      expect(ranAt(this.#runtimes, at)).toContain(minorIn(found[0]?.runtime));
+      expect(ranAt(this.#kubelets, at)).toContain(minorIn(found[0]?.kubelet));
     }
     const accused = (await this.#stage.node.accusations()).map(({ event }) => event);
     expect(accused.filter((event) => !this.#lost.has(event))).toEqual([]);
@@ -256,6 +256,7 @@ function replaced(
   runs.push({ version, started: up, known: Date.now(), ended: Number.POSITIVE_INFINITY });
 }
 
+/** Two where one was ended and the other started within so short a time that nobody can tell. */
 const ranAt = (runs: readonly Run[], moment: number): string[] =>
   runs
     .filter(({ started, ended }) => moment >= started - CLOCKS_MS && moment <= ended + CLOCKS_MS)

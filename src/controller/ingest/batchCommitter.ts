@@ -4,7 +4,7 @@
  *   commit ─► waiting ─► group ─► committed
  *                ▲         ├ busy, for a moment ──► waiting again
  *                └─────────┘
- *                          ├ busy, still ─────────► busy: the caller puts the job aside, only this node waits
+ *                          ├ busy still, or held ─► busy: the caller puts the job aside, only this node waits
  *                          └ not plain, or its group failed ─► alone ─► commitBatch
  *
  * Groups begin some time apart, because a transaction of one batch costs nearly as much as one of ten. A batch that comes after a pause is
@@ -45,7 +45,9 @@ const GROUP_INTERVAL_MS = 100;
 /** Another controller has a node for as long as it commits a group. */
 const BUSY_TRIES = 10;
 const BUSY_PAUSE_MS = 50;
-/** For so long a node whose lonely batch waited in vain for a lock is put aside unseen, and is not in a group again. */
+/** For so long the batches of a node that somebody holds are put aside unseen. */
+const HELD_MS = 1_000;
+/** And of one whose lonely batch waited in vain for a lock, which is not in a group again for longer. */
 const STUCK_MS = 10_000;
 const LONELY_MS = 120_000;
 /** Lonely batches wait no longer than this for a lock. */
@@ -171,8 +173,12 @@ export class BatchCommitter {
         others.push(batch);
         continue;
       }
+      if (this.#isBefore(this.#stuckUntil, node)) {
+        batch.resolve({ is: 'busy' });
+        continue;
+      }
       this.#underway.add(node);
-      if (this.#isBefore(this.#lonelyUntil, node) || this.#isBefore(this.#stuckUntil, node)) {
+      if (this.#isBefore(this.#lonelyUntil, node)) {
         this.#lonely.push(batch);
         continue;
       }
@@ -199,7 +205,12 @@ export class BatchCommitter {
         this.#end(batch);
         batch.resolve(outcome);
       } else if (outcome?.is === 'busy') this.#wait(batch);
-      else this.#lonely.push(batch);
+      else if (outcome?.is === 'held') {
+        // What waits behind it goes with it.
+        this.#remember(this.#stuckUntil, batch.envelope.node, HELD_MS);
+        this.#end(batch);
+        batch.resolve({ is: 'busy' });
+      } else this.#lonely.push(batch);
     }
   }
 
@@ -236,8 +247,7 @@ export class BatchCommitter {
   async #commitLonely(batch: WaitingBatch): Promise<void> {
     const { node } = batch.envelope;
     try {
-      const isStuck = this.#isBefore(this.#stuckUntil, node);
-      batch.resolve(isStuck ? { is: 'busy' } : await this.#commitOrGiveUp(batch));
+      batch.resolve(await this.#commitOrGiveUp(batch));
     } catch (error) {
       if (isLockTimeout(error)) {
         this.#remember(this.#stuckUntil, node, STUCK_MS);

@@ -34,10 +34,8 @@ export interface AttributedBatch {
   readonly isSigned: boolean;
 }
 
-/** `busy`: somebody else has locked its node. `alone`: it takes commitBatch. */
-export type GroupOutcome = CommittedBatch | { readonly is: 'busy' } | { readonly is: 'alone' };
-
-const ALONE = { is: 'alone' } as const;
+/** `busy`: another controller has locked its node. `held`: somebody else has. `alone`: it takes commitBatch. */
+export type GroupOutcome = CommittedBatch | { readonly is: 'busy' | 'held' | 'alone' };
 
 /** Commits batches, each of another node. Returns what became of each. */
 export const commitGroup = (
@@ -52,14 +50,16 @@ export const commitGroup = (
       batches.map(({ envelope }) => envelope.epoch),
     ]);
     const states = rows.map(({ state }) => state);
+    const notCommitted = (i: number): GroupOutcome => {
+      const state = states[i];
+      return { is: state === 'busy' || state === 'held' ? state : 'alone' };
+    };
     const locked = batches.filter((_, i) => states[i] === 'locked');
     const plain = locked.length === 0 ? [] : await judge(runner, context, locked);
     if (plain.length > 0) await writeRecords(runner, clusterId, plain);
     const committed = plain.length === 0 ? [] : await finishBatches(runner, context, plain, made);
     const byEpoch = new Map(plain.map(({ envelope }, i) => [envelope, committed[i]]));
-    return batches.map(
-      ({ envelope }, i) => byEpoch.get(envelope) ?? (states[i] === 'busy' ? { is: 'busy' } : ALONE),
-    );
+    return batches.map(({ envelope }, i) => byEpoch.get(envelope) ?? notCommitted(i));
   });
 
 /** Those of the batches that need nothing but that their records are written, which they are not yet. */

@@ -1,6 +1,7 @@
 -- Locks nodes and the epochs of their batches as far as nobody else has locked them, without waiting. Returns what became of each batch: `locked`,
--- `busy` if somebody else has its node or its epoch, or `unknown` if one of them is not there yet. No later statement of this transaction waits long
--- for a lock or runs for long: others wait behind it.
+-- `busy` if another controller has its node or its epoch, as it does for as long as it commits, `held` if somebody else has, or `unknown` if one of them
+-- is not there yet. No later statement of this transaction waits long for a lock or runs for long: others wait behind it.
+-- Who has locked a row stands in its xmax, if that is one transaction: where several have, it counts as busy.
 -- $1 cluster_id, then arrays: node, epoch
 WITH given AS (
   SELECT * FROM unnest($2::text[], $3::uuid[]) WITH ORDINALITY AS u (name, epoch, place)
@@ -14,8 +15,13 @@ WITH given AS (
   WHERE (e.node_id, e.epoch) IN (SELECT n.node_id, g.epoch FROM node n JOIN given g USING (name))
   ORDER BY e.node_id, e.epoch
   FOR UPDATE SKIP LOCKED
+), stranger AS MATERIALIZED (
+  SELECT l.transactionid AS xid FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+  WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
+    AND (a.usename, a.application_name) IS DISTINCT FROM (session_user, current_setting('application_name'))
 )
-SELECT CASE WHEN own.epoch IS NOT NULL THEN 'locked' WHEN e.epoch IS NOT NULL THEN 'busy' ELSE 'unknown' END AS state,
+SELECT CASE WHEN own.epoch IS NOT NULL THEN 'locked' WHEN e.epoch IS NULL THEN 'unknown'
+            WHEN EXISTS (SELECT FROM stranger WHERE xid IN (k.xmax, e.xmax)) THEN 'held' ELSE 'busy' END AS state,
        set_config('lock_timeout', '2s', true) AS lock_timeout, set_config('statement_timeout', '10s', true) AS statement_timeout
 FROM given g
 LEFT JOIN store.node k ON k.cluster_id = $1::int2 AND k.name = g.name
