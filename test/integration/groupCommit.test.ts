@@ -244,7 +244,7 @@ needs('postgres', 'redis-server')('batches that wait', () => {
       'UPDATE store.node SET day_rows = 0',
     ];
     for (const lock of locks) {
-      expect(await triesOf('psql', lock)).toBe(1);
+      expect(await triesOf('psql', lock)).toBe(2);
       expect(await triesOf('plegwatch controller', lock)).toBe(20);
     }
     clock += 60_000;

@@ -20,7 +20,7 @@ import { databaseErrorKind, isLockTimeout } from '../../store/databaseError.ts';
 import { command } from '../../store/statement.ts';
 import type { Store } from '../../store/store.ts';
 import { type CommitContext, type CommitOutcome, commitBatch, giveUpBatch } from './commitBatch.ts';
-import { type AttributedBatch, commitGroup, type GroupOutcome } from './commitGroup.ts';
+import { type AttributedBatch, commitGroup, type GroupedBatch, type GroupOutcome } from './commitGroup.ts';
 import { JOBS_AT_ONCE } from './queueWorker.ts';
 
 /** Somebody else has locked what the batch changes of its node. */
@@ -55,7 +55,7 @@ const lonelyLockTimeout = command("SET LOCAL lock_timeout = '2s'");
 /** The oldest is forgotten. */
 const MAX_REMEMBERED = 1_000;
 
-interface WaitingBatch extends AttributedBatch {
+interface WaitingBatch extends GroupedBatch {
   readonly queue: number;
   readonly resolve: (outcome: CommitOutcome | BusyNode) => void;
   readonly reject: (error: unknown) => void;
@@ -239,7 +239,8 @@ export class BatchCommitter {
     }
     setTimeout(() => {
       this.#end(batch);
-      this.#waiting.push(batch);
+      // Before others of its node, which would be as busy.
+      this.#waiting.unshift(batch);
       this.#schedule();
     }, BUSY_PAUSE_MS);
   }

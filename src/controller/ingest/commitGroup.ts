@@ -34,13 +34,18 @@ export interface AttributedBatch {
   readonly isSigned: boolean;
 }
 
-/** `busy`: another controller has locked its node. `held`: somebody else has. `alone`: it takes commitBatch. */
+export interface GroupedBatch extends AttributedBatch {
+  /** How often its node was busy. */
+  readonly tries: number;
+}
+
+/** `busy`: somebody has locked its node, for a moment if it is another controller. `held`: nobody who only commits. `alone`: it takes commitBatch. */
 export type GroupOutcome = CommittedBatch | { readonly is: 'busy' | 'held' | 'alone' };
 
 /** Commits batches, each of another node. Returns what became of each. */
 export const commitGroup = (
   context: CommitContext,
-  batches: readonly AttributedBatch[],
+  batches: readonly GroupedBatch[],
 ): Promise<GroupOutcome[]> =>
   inTransaction(context, async (runner, made) => {
     const { clusterId } = context;
@@ -48,6 +53,7 @@ export const commitGroup = (
       clusterId,
       batches.map(({ envelope }) => envelope.node),
       batches.map(({ envelope }) => envelope.epoch),
+      batches.map(({ tries }) => tries > 0),
     ]);
     const states = rows.map(({ state }) => state);
     const notCommitted = (i: number): GroupOutcome => {

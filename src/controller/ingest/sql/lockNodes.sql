@@ -1,10 +1,12 @@
 -- Locks nodes and the epochs of their batches as far as nobody else has locked them, without waiting. Returns what became of each batch: `locked`,
--- `busy` if another controller has its node or its epoch, as it does for as long as it commits, `held` if somebody else has, or `unknown` if one of them
--- is not there yet. No later statement of this transaction waits long for a lock or runs for long: others wait behind it.
--- Who has locked a row stands in its xmax, if that is one transaction: where several have, it counts as busy.
--- $1 cluster_id, then arrays: node, epoch
+-- `busy` if somebody else has its node or its epoch, `held` if it was busy before and that is no other controller, which has them only for as long as it
+-- commits, or `unknown` if one of them is not there yet. No later statement of this transaction waits long for a lock or runs for long: others wait behind
+-- it.
+-- Who has locked a row stands in its xmax, if that is one transaction: where several have, it stays busy. To ask for it takes longer than most of the locks of
+-- a controller last.
+-- $1 cluster_id, then arrays: node, epoch, whether it was busy before
 WITH given AS (
-  SELECT * FROM unnest($2::text[], $3::uuid[]) WITH ORDINALITY AS u (name, epoch, place)
+  SELECT * FROM unnest($2::text[], $3::uuid[], $4::bool[]) WITH ORDINALITY AS u (name, epoch, was_busy, place)
 ), node AS MATERIALIZED (
   SELECT n.node_id, n.name FROM store.node n
   WHERE n.cluster_id = $1::int2 AND n.name = ANY ($2::text[])
@@ -21,7 +23,7 @@ WITH given AS (
     AND (a.usename, a.application_name) IS DISTINCT FROM (session_user, current_setting('application_name'))
 )
 SELECT CASE WHEN own.epoch IS NOT NULL THEN 'locked' WHEN e.epoch IS NULL THEN 'unknown'
-            WHEN EXISTS (SELECT FROM stranger WHERE xid IN (k.xmax, e.xmax)) THEN 'held' ELSE 'busy' END AS state,
+            WHEN g.was_busy AND EXISTS (SELECT FROM stranger WHERE xid IN (k.xmax, e.xmax)) THEN 'held' ELSE 'busy' END AS state,
        set_config('lock_timeout', '2s', true) AS lock_timeout, set_config('statement_timeout', '10s', true) AS statement_timeout
 FROM given g
 LEFT JOIN store.node k ON k.cluster_id = $1::int2 AND k.name = g.name
