@@ -34,7 +34,7 @@ cluster-test: ## Install plegwatch in a real cluster of two nodes, and break eve
 	@$(call prepare,cluster)
 	@$(node) node_modules/vitest/vitest.mjs run --project cluster
 
-versions: ## Try real kubelets 1.28 to 1.37 with real containerds 1.7 to 2.4, and generate what documents say of them (root; an hour, and as long to build; VERSIONS='1.37 with containerd 2.4')
+versions: ## Try real kubelets 1.28 to 1.37 with real containerds 1.7 to 2.4, and generate what documents say of them (root; half an hour, and as long to build; VERSIONS='1.37 with containerd 2.4')
 	@$(call prepare,versions)
 	@failed=0; $(node) node_modules/vitest/vitest.mjs run --project versions --maxWorkers=2 $(if $(VERSIONS),-t '$(VERSIONS)') || failed=$$?; $(MAKE) --no-print-directory generate; exit $$failed
 
