@@ -76,25 +76,72 @@ const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll(/\
 const row = (...cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |\n`;
 const table = (...heads: readonly string[]): string => row(...heads) + row(...heads.map(() => '---'));
 
+/** What so many commands have in the same words stands once, before them. */
+const SHARED_BY = 3;
+
 function settingsPage(): string {
-  const sections = Object.entries(COMMANDS).map(
-    ([command, settings]) =>
+  const rowsOf = (settings: SettingTable) =>
+    Object.entries(settings)
+      .filter(([, { internal }]) => internal !== true)
+      .map((entry) => ({ flag: flagOf(entry[0]), row: settingRow(entry) }));
+  const commands = Object.entries(COMMANDS).map(([command, settings]) => ({
+    command,
+    rows: rowsOf(settings),
+  }));
+  const shared = [
+    ...Map.groupBy(
+      commands.flatMap(({ rows }) => rows),
+      ({ flag }) => flag,
+    ).values(),
+  ].flatMap(mostShared);
+  const isShared = (each: SettingRow) => shared.some(({ row }) => row === each.row);
+  const sections = commands.map(({ command, rows }) => {
+    const [also, own] = [rows.filter(isShared), rows.filter((each) => !isShared(each))];
+    return (
       `\n## plegwatch ${command}\n\n${NOTES[command] ?? ''}` +
-      table('flag', 'variable', 'default', 'meaning') +
-      Object.entries(settings)
-        .filter(([, { internal }]) => internal !== true)
-        .map(settingRow)
-        .join(''),
-  );
+      (own.length === 0 ? '' : settingTable(own)) +
+      (own.length === 0 || also.length === 0 ? '' : '\n') +
+      (also.length === 0 ? '' : `[Shared](#shared-settings): ${flagsOf(also, shared)}.\n`)
+    );
+  });
   return (
     generatedFrom('the tables of settings in src/agent/config.ts and src/controller/config.ts') +
     '# Settings\n\n' +
     'Every setting is a flag and an environment variable; the flag takes precedence. Durations and sizes have a unit (`250ms`,\n' +
     '`5s`, `24h`, `256MiB`). A program with a wrong or unknown setting exits with code 2 and lists everything that is wrong.\n' +
     'When it starts, a program logs its effective settings without secrets. The values of the Helm chart are explained in\n' +
-    '[values.yaml](../../helm/plegwatch/values.yaml).\n' +
+    '[values.yaml](../../helm/plegwatch/values.yaml).\n\n' +
+    '## Shared settings\n\n' +
+    'Several commands have these. Each command lists them by their flags.\n\n' +
+    settingTable(shared) +
     sections.join('')
   );
+}
+
+interface SettingRow {
+  readonly flag: string;
+  readonly row: string;
+}
+
+/** Of a flag: what most commands say of it, if they are enough. */
+function mostShared(rows: readonly SettingRow[]): SettingRow[] {
+  const [most = []] = [...Map.groupBy(rows, ({ row }) => row).values()].sort((a, b) => b.length - a.length);
+  return most.length >= SHARED_BY ? most.slice(0, 1) : [];
+}
+
+const settingTable = (rows: readonly SettingRow[]): string =>
+  table('flag', 'variable', 'default', 'meaning') + rows.map((each) => each.row).join('');
+
+/** Of flags that begin alike, such as `--database-`, those words alone where a command has all of them. */
+function flagsOf(rows: readonly SettingRow[], shared: readonly SettingRow[]): string {
+  const groupOf = ({ flag }: SettingRow) => /^--[a-z]+-/.exec(flag)?.[0] ?? flag;
+  return [...Map.groupBy(rows, groupOf)]
+    .map(([group, members]) => {
+      const isWhole =
+        members.length > 1 && members.length === shared.filter((each) => groupOf(each) === group).length;
+      return isWhole ? `\`${group}*\`` : members.map(({ flag }) => `\`${flag}\``).join(', ');
+    })
+    .join(', ');
 }
 
 function settingRow([key, setting]: readonly [string, Setting<unknown>]): string {
