@@ -106,7 +106,7 @@ format: ## Format the sources
 	@$(call prepare,npm)
 	@node_modules/.bin/biome check --write .
 
-generate: ## Regenerate the CRI types (from proto/), the CRD (from src/controller/reports/status.ts) and the chart's, its README, and the reference pages
+generate: ## Regenerate the CRI types (from proto/), the CRD (from src/controller/reports/status.ts) and the chart's, and the reference pages
 	@$(call prepare,npm)
 	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate
 	@$(node) devtools/referencePages.ts

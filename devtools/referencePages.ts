@@ -1,8 +1,7 @@
 /*
- * Writes the reference pages whose text is in the source: docs/reference/settings.md from the tables of settings, and
- * docs/reference/plegreport.md, the CRD's status and the chart's CRD from the fields of a report, the columns in docs/reference/views.md from the comments in the migrations, the chart's README from
- * its values.yaml, and what README.md, docs/explanation/modes.md, the chart and src/cri/runtimeRuns.ts say of versions from the result file of
- * `make versions`.
+ * Writes the reference pages whose text is in the source: docs/reference/settings.md from the tables of settings; docs/reference/plegreport.md, the
+ * CRD's status and the chart's CRD from the fields of a report; the columns in docs/reference/views.md from the comments in the migrations; and what
+ * README.md, docs/explanation/modes.md, the chart and src/cri/runtimeRuns.ts say of versions from the result file of `make versions`.
  *
  *   node devtools/referencePages.ts            writes them
  *   node devtools/referencePages.ts --check    exits with 1 where a page is stale
@@ -29,13 +28,11 @@ import { flagOf, REQUIRED, type Setting, type SettingTable, variableOf } from '.
 import { REDIS_ACL_SETTINGS, redisAcl } from '../src/redis/acl.ts';
 import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS, REPAIR_SETTINGS } from '../src/store/settings.ts';
 import { UI_SETTINGS } from '../src/ui/settings.ts';
-import { chartPage } from './chartPage.ts';
 import { CRD, templateOf, withStatus } from './crd.ts';
 import { chartFor, containerdRuns, inSource, matrix, situations, withGenerated } from './versions/pages.ts';
 import { readResults } from './versions/results.ts';
 import { viewsPage } from './viewsPage.ts';
 
-const VALUES = 'helm/plegwatch/values.yaml';
 const VIEWS = 'docs/reference/views.md';
 const MIGRATIONS = 'migrations';
 const MODES = 'docs/explanation/modes.md';
@@ -263,7 +260,6 @@ const pages: Readonly<Record<string, string>> = {
   [VIEWS]: viewsPage(textOf(VIEWS), migrations(), row),
   // For the trial, which replaces the name of the cluster too.
   'helm/plegwatch/redis-users.acl': usersOf('CLUSTER', 'aclfile'),
-  'helm/plegwatch/README.md': generatedFrom(VALUES) + chartPage(textOf(VALUES)),
 };
 for (const [path, text] of Object.entries(pages)) {
   if (!process.argv.includes('--check')) writeFileSync(at(path), text);

@@ -4,9 +4,18 @@
 import { appendFileSync, cpSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
+import { isScalar, parse, parseDocument, visit } from 'yaml';
 import { CRD, templateOf } from '../../devtools/crd.ts';
 import { CHART, home, ROOT, run, type Values } from '../support/chart.ts';
+
+const WHOLE: ReadonlySet<string> = new Set([
+  'resources',
+  'nodeSelector',
+  'updateStrategy',
+  'affinity',
+  'labels',
+  'tolerations',
+]);
 
 describe('devtools/referencePages.ts', () => {
   const generate = (root: string, ...args: string[]) =>
@@ -41,6 +50,21 @@ test('the chart and the program have the same version', () => {
   const { version, appVersion } = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
   const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   expect([version, appVersion]).toEqual([manifest.version, manifest.version]);
+});
+
+test('values.yaml explains every value in a comment above it', () => {
+  const yaml = readFileSync(join(CHART, 'values.yaml'), 'utf8');
+  const unexplained: string[] = [];
+  visit(parseDocument(yaml), {
+    Pair(_, { key }) {
+      if (!isScalar(key)) return visit.SKIP;
+      const above = yaml.slice(0, key.range?.[0]).split('\n').at(-2) ?? '';
+      if (!above.trimStart().startsWith('#')) unexplained.push(String(key.value));
+      // What is in these has Kubernetes' own keys.
+      return WHOLE.has(String(key.value)) ? visit.SKIP : undefined;
+    },
+  });
+  expect(unexplained).toEqual([]);
 });
 
 describe('values.schema.json', () => {
