@@ -1,6 +1,6 @@
 /*
  * The rows of a node answer for the node alone: keys, references and joins of tables that have rows of nodes go by node_id. It keeps statements from
- * reading the rows of other nodes, and the tables distributable by node.
+ * reading the rows of other nodes.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
