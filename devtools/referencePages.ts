@@ -109,7 +109,7 @@ function settingsPage(): string {
     'When it starts, a program logs its effective settings without secrets. The values of the Helm chart are explained in\n' +
     '[values.yaml](../../helm/plegwatch/values.yaml).\n\n' +
     '## Shared settings\n\n' +
-    'Several commands have these. Each command lists them by their flags.\n\n' +
+    'Several commands have these. Each command lists them by their flags; `--database-*` means those of this table that begin so. Where a command has a\nflag in a table of its own, that row holds.\n\n' +
     settingTable(shared) +
     sections.join('')
   );

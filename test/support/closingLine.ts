@@ -1,5 +1,5 @@
 /*
- * The last lines of a test run: the slowest files, one line for each failure, then `N passed, N failed, N skipped`, so that the end of a long
+ * The last lines of a test run: the slowest files, each failure, then `N passed, N failed, N skipped`, so that the end of a long
  * log is enough. Of a property that failed, the line says the seed that repeats it, and what did not hold; of values that differ, the first
  * lines that do.
  */
@@ -73,7 +73,7 @@ function reasonOf(error: Thrown | undefined): string {
 
 /** The lines of a difference that only one of the two values has, without the two that head it. */
 function differencesOf(error: Thrown | undefined): string[] {
-  const differing = linesOf(error?.diff).filter(
+  const differing = linesOf(error?.diff ?? error?.cause?.diff).filter(
     (line) => /^[+-]/.test(line) && !/^[+-] (Expected|Received)/.test(line),
   );
   const more = differing.length - MAX_DIFFERENCES;

@@ -240,7 +240,9 @@ export class BatchCommitter {
     setTimeout(() => {
       this.#end(batch);
       // Before others of its node, which would be as busy.
-      this.#waiting.unshift(batch);
+      const { node } = batch.envelope;
+      const next = this.#waiting.findIndex(({ envelope }) => envelope.node === node);
+      this.#waiting.splice(next === -1 ? this.#waiting.length : next, 0, batch);
       this.#schedule();
     }, BUSY_PAUSE_MS);
   }

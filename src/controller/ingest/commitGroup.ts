@@ -39,7 +39,7 @@ export interface GroupedBatch extends AttributedBatch {
   readonly tries: number;
 }
 
-/** `busy`: somebody has locked its node, for a moment if it is another controller. `held`: nobody who only commits. `alone`: it takes commitBatch. */
+/** `busy`: somebody has locked its node, for a moment if it is another controller. `held`: it was busy before, and the session is no controller's. `alone`: it takes commitBatch. */
 export type GroupOutcome = CommittedBatch | { readonly is: 'busy' | 'held' | 'alone' };
 
 /** Commits batches, each of another node. Returns what became of each. */

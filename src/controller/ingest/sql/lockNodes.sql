@@ -2,7 +2,8 @@
 -- `busy` if somebody else has its node or its epoch, `held` if it was busy before and that is no other controller, which has them only for as long as it
 -- commits, or `unknown` if one of them is not there yet. No later statement of this transaction waits long for a lock or runs for long: others wait behind
 -- it.
--- Who has locked a row stands in its xmax, if that is one transaction: where several have, it stays busy. To ask for it takes longer than most of the locks of
+-- Who has locked a row stands in its xmax, if that is one transaction: where several have, or a savepoint that was released, it stays busy. A pooler may add
+-- to the name of a session. To ask for it takes longer than most of the locks of
 -- a controller last.
 -- $1 cluster_id, then arrays: node, epoch, whether it was busy before
 WITH given AS (
@@ -20,7 +21,7 @@ WITH given AS (
 ), stranger AS MATERIALIZED (
   SELECT l.transactionid AS xid FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
   WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
-    AND (a.usename, a.application_name) IS DISTINCT FROM (session_user, current_setting('application_name'))
+    AND (a.application_name LIKE 'plegwatch controller%') IS NOT TRUE
 )
 SELECT CASE WHEN own.epoch IS NOT NULL THEN 'locked' WHEN e.epoch IS NULL THEN 'unknown'
             WHEN g.was_busy AND EXISTS (SELECT FROM stranger WHERE xid IN (k.xmax, e.xmax)) THEN 'held' ELSE 'busy' END AS state,
