@@ -112,8 +112,9 @@ export class SimulatedStore {
     const lastHeld = new Map(held.map(({ epoch, last }) => [epoch, last]));
     for (const [name, epoch] of this.#epochs) {
       if (epoch.incarnation >= incarnation) continue;
+      if (epoch.isClosed) continue;
       epoch.last = Math.max(epoch.last, lastHeld.get(name) ?? 0);
-      if (epoch.isClosed || lastHeld.has(name)) continue;
+      if (lastHeld.has(name)) continue;
       for (let seq = 1; seq <= epoch.last; seq += 1)
         if (!epoch.records.has(seq) && !epoch.lost.has(seq)) epoch.lost.set(seq, 'store_lost');
       epoch.isClosed = true;
