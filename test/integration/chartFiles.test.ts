@@ -15,6 +15,7 @@ const WHOLE: ReadonlySet<string> = new Set([
   'updateStrategy',
   'affinity',
   'labels',
+  'tolerations',
 ]);
 
 describe('devtools/referencePages.ts', () => {
