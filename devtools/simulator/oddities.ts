@@ -173,8 +173,10 @@ const ODDITIES = {
     script.wait(script.holdMs).removePod();
   },
   'removed-running': (script) => {
-    running(script);
-    script.removeRunningPod();
+    const id = running(script);
+    script.run(1);
+    script.play(5, { do: 'removeContainer', id, withSandbox: true });
+    script.wait(script.holdMs).removeRunningPod();
   },
   'removed-running-shared': (script) => {
     script.runPod(0, true);

@@ -32,7 +32,12 @@ export type PodAction =
       readonly unknownStart?: boolean;
       readonly oomKilled?: boolean;
     }
-  | { readonly do: 'removeContainer'; readonly id: string; readonly stoppedLast?: boolean }
+  | {
+      readonly do: 'removeContainer';
+      readonly id: string;
+      readonly stoppedLast?: boolean;
+      readonly withSandbox?: boolean;
+    }
   | { readonly do: 'stopContainer' | 'notice'; readonly id: string }
   | { readonly do: 'show'; readonly id: string; readonly shown: ShownItemState | null }
   | { readonly do: 'spurious'; readonly id: string; readonly type: EventType }

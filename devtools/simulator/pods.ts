@@ -225,9 +225,15 @@ export class SimulatedPods {
     this.#options.truth.record({ what: 'view', ...subjectOf(item), shown });
   }
 
-  /** Removes a container; a running one is ended first. `stoppedLast`: its STOPPED is announced after its DELETED. */
-  removeContainer(id: string, how: AnnounceOptions & { readonly stoppedLast?: boolean } = {}): void {
-    this.#remove(this.container(id), how, null);
+  /**
+   * Removes a container; a running one is ended first. `stoppedLast`: its STOPPED is announced after its DELETED. `withSandbox`: it is the
+   * removal of its sandbox that has come to it, while the sandbox is still READY.
+   */
+  removeContainer(
+    id: string,
+    how: AnnounceOptions & { readonly stoppedLast?: boolean; readonly withSandbox?: boolean } = {},
+  ): void {
+    this.#remove(this.container(id), how, how.withSandbox === true ? this.#unannounced : null);
   }
 
   /** Ends the containers of a sandbox, then the sandbox. Does nothing to a stopped one. */
@@ -237,12 +243,10 @@ export class SimulatedPods {
 
   /** The first half of a removal: everything before the sandbox leaves the list. */
   beginRemoval(sandboxId: string, how: AnnounceOptions = {}): void {
-    const { profile } = this.#options;
     const sandbox = this.sandbox(sandboxId);
-    const never = profile.announcesSandboxRemoval ? null : 'profile';
-    this.#stopPod(sandbox, how, sandbox.sharedPid ? null : never);
-    for (const container of this.containersOf(sandboxId)) this.#remove(container, how, never);
-    if (profile.sandboxDeletedWhileListed) {
+    this.#stopPod(sandbox, how, sandbox.sharedPid ? null : this.#unannounced);
+    for (const container of this.containersOf(sandboxId)) this.#remove(container, how, this.#unannounced);
+    if (this.#options.profile.sandboxDeletedWhileListed) {
       this.#announcer.announce(subjectOf(sandbox), 'deleted', how, true);
     }
   }
@@ -255,6 +259,11 @@ export class SimulatedPods {
     const draft = this.#announcer.record(subjectOf(sandbox), 'deleted', how);
     if (this.#options.profile.sandboxDeletedWhileListed) return;
     this.#announcer.announceLater(draft && { ...draft, listed: false });
+  }
+
+  /** Why nothing announces what the removal of a sandbox ends; null where it is announced. */
+  get #unannounced(): 'profile' | null {
+    return this.#options.profile.announcesSandboxRemoval ? null : 'profile';
   }
 
   sandbox(id: string): SimulatedSandbox {

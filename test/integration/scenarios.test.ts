@@ -188,9 +188,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     about: ['duplicate_container'],
   },
   'CRI-O removes containers without an event, and starts fail there': {
-    runtime: { profile: 'crio-1.33', faults: [drop({ ...often, types: ['STARTED', 'STOPPED'] })] },
+    runtime: { profile: 'crio-1.33', faults: [drop(often)] },
     odds: { 'removed-together': 0.2, 'removed-running': 0.2, 'failed-start': 0.4 },
-    removesSilently: true,
     about: ['missed', 'unannounced'],
   },
   'iSulad, to which the agent subscribes on request, loses events, and starts fail there': {
@@ -257,7 +256,8 @@ needs('redis-server', 'postgres')('the findings are right and complete when', ()
         const interference = await watch(runtime, node, scenario);
         const truth = new RuntimeTruth(runtime.truth.entries, calls, interference);
         const evidence = await evidenceOf(node);
-        const oracle = new FindingsOracle(truth, evidence, scenario);
+        const removesSilently = !runtime.profile.announcesSandboxRemoval;
+        const oracle = new FindingsOracle(truth, evidence, { ...scenario, removesSilently });
         its(oracle.wrong()).toEqual([]);
         its(oracle.overlooked()).toEqual([]);
         its(evidence.gaps.map(({ cause }) => cause)).toEqual(its.arrayContaining([...(scenario.gaps ?? [])]));

@@ -93,8 +93,12 @@ export class ExpectedFindings {
     return Math.max(from - LEAD, lacking?.from ?? Number.NEGATIVE_INFINITY);
   }
 
-  /** Its event is lost, and the stream was watched from the relist that lacks it until after the finding. */
   #isClearlyMissed(each: Timed<TransitionFact>): boolean {
+    return this.#isClearlyLost(each) && !this.#mayBePartOfRemoval(each);
+  }
+
+  /** Its event is lost, and the stream was watched from the relist that lacks it until after the finding. */
+  #isClearlyLost(each: Timed<TransitionFact>): boolean {
     const seen = this.#observability.relistsAround(each);
     if (seen === null || !this.#isLost(each) || this.#isExcused(each)) return false;
     const [from, to] = [this.#boundOf(each, seen.from), seen.to + MISSED_AFTER + JUDGED];
@@ -107,9 +111,16 @@ export class ExpectedFindings {
     );
   }
 
-  /** It ended while the runtime was down: one relist shows it running, the next one exited. */
+  /** CRI-O may have stopped a sandbox, or removed a container, only to remove the sandbox. */
+  #mayBePartOfRemoval({ isSandbox, transition }: TransitionFact): boolean {
+    const silently = isSandbox ? transition === 'stopped' : transition === 'deleted';
+    return this.#conditions.removesSilently === true && silently;
+  }
+
+  /** Nobody knows what ended it; or it ended while the runtime was down: one relist shows it running, the next one exited. */
   #isClearlyUnobservable(each: Timed<TransitionFact>): boolean {
     const { id, silent, transition } = each;
+    if (this.#mayBePartOfRemoval(each) && this.#isClearlyLost(each)) return true;
     return (
       silent === 'down' &&
       transition === 'stopped' &&
@@ -127,11 +138,10 @@ export class ExpectedFindings {
 
   #isExcused(each: Timed<TransitionFact>): boolean {
     const { id, isSandbox, silent, transition } = each;
-    // CRI-O may have stopped a sandbox, or removed a container, only to remove the sandbox.
-    const isRemoval = transition === 'deleted' || (isSandbox && transition === 'stopped');
     return (
       silent !== null ||
-      (this.#conditions.removesSilently === true && isRemoval) ||
+      // CRI-O removes what failed to start by itself.
+      (transition === 'deleted' && this.#mayBePartOfRemoval(each) && !this.#isShownUp(id)) ||
       this.#truth.isSuspect(id) ||
       (transition === 'stopped' && !this.#isOfSession(each)) ||
       (transition === 'created' && isSandbox && !this.#isShownUp(id)) ||

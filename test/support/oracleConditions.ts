@@ -16,6 +16,6 @@ export interface OracleConditions {
   readonly hangs?: boolean;
   /** The agent's --overdue-after, in milliseconds. Default 3000. */
   readonly overdueAfterMs?: number;
-  /** The runtime announces nothing that the removal of a sandbox ends. */
+  /** The runtime announces nothing that the removal of a sandbox ends. No pod of a scenario shares a PID namespace. */
   readonly removesSilently?: boolean;
 }

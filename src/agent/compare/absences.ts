@@ -1,8 +1,5 @@
 /*
  * Absences: what a whole list lacks is gone, where nothing newer is known.
- *
- * Where a removed sandbox takes its containers along unannounced, the removal of a container is due only when a later list
- * shows that its sandbox is still up (one on its way out may have been taking it along), and when the container ran.
  */
 
 import type { ListAnswer } from '../../protocol/observation.ts';
@@ -26,11 +23,8 @@ export class Absences {
     if (!older) confirmations.confirmAll(answer.end);
     if (!older) this.#proveStopped(container, answer);
     if (older || stages.reached === DELETED || (stages.reached === -1 && !lists.isListed)) return;
-    lists.recordAbsent(answer);
     if (lists.isListed) lists.recordPassedBefore(DELETED, answer);
-    if (container.isSandbox || this.#parts.expectations.profile.announcesSandboxRemoval) {
-      this.#proveGone(container);
-    }
+    this.#proveGone(container, answer);
   }
 
   /**
@@ -42,23 +36,6 @@ export class Absences {
     if (stages.reached !== DELETED || stages.isAnyExpected) return false;
     if (stages.standing(DELETED).is === 'none') return false;
     return stages.standing(STOPPED).is !== 'none' || events.first(DELETED) === null || !stages.ran;
-  }
-
-  /** A list of sandboxes was compared: it decides about containers that earlier lists lacked. */
-  decide(sandboxes: ListAnswer): void {
-    const { containers, expectations } = this.#parts;
-    if (expectations.profile.announcesSandboxRemoval) return;
-    for (const container of containers.unsettled) {
-      const { lists, stages, identity } = container;
-      const { absence } = lists;
-      if (absence === null || container.isSandbox || stages.standing(DELETED).is !== 'none') continue;
-      const up = sandboxes.items.get(identity.sandbox)?.state === 'running';
-      if (up && stages.ran && sandboxes.start > absence.end) this.#proveGone(container);
-      else {
-        stages.reach(DELETED);
-        expectations.waive(container, DELETED);
-      }
-    }
   }
 
   /** When its DELETED came, nothing may have shown yet that it ever ran. */
@@ -75,21 +52,26 @@ export class Absences {
     expectations.prove(container, STOPPED, { by: DELETED, to: deleted, cause: 'sequence', evidence });
   }
 
-  #proveGone(container: TrackedContainer): void {
-    const { isSandbox, lists, stages, times } = container;
-    if (lists.absence === null) return;
+  #proveGone(container: TrackedContainer, { end: to }: ListAnswer): void {
+    const { isSandbox, lists, stages } = container;
     const { expectations } = this.#parts;
+    const { announcesSandboxRemoval, lead: longestLead } = expectations.profile;
+    if (!isSandbox && !stages.ran && !announcesSandboxRemoval) {
+      // CRI-O removes what failed to start by itself, and announces no DELETED of it.
+      stages.reach(DELETED);
+      expectations.waive(container, DELETED);
+      return;
+    }
     const bound = expectations.lowerBound(container, DELETED);
     // A list shows a sandbox for a while after its DELETED, which still comes after its creation.
-    const lead = isSandbox && lists.isListed ? expectations.profile.lead : 0;
+    const lead = isSandbox && lists.isListed ? longestLead : 0;
     const created = lists.lowerBound(CREATED) ?? Number.NEGATIVE_INFINITY;
     // Nobody knows how a sandbox that never came up is removed.
     const doubtful = isSandbox && !stages.ran;
     const from = bound.from === null || doubtful ? null : mono(Math.max(bound.from - lead, created));
-    const { end: to } = lists.absence;
     const showing = { by: null, to, cause: 'unannounced_by_list', evidence: 'no longer listed' } as const;
     expectations.prove(container, DELETED, showing, { ...bound, from });
-    const stopIsAnnounced = times.hasSharedPid && !expectations.profile.announcesSandboxRemoval;
-    if (stopIsAnnounced && stages.ran) expectations.prove(container, STOPPED, showing);
+    // Where the DELETED is never sent, no verdict on it tells of the end.
+    if (isSandbox && stages.ran && !announcesSandboxRemoval) expectations.prove(container, STOPPED, showing);
   }
 }

@@ -326,7 +326,7 @@ describe('unannounced', () => {
       'unannounced s1 CREATED never_sent',
       'unannounced s1 DELETED never_sent',
       'spurious s1 DELETED lists_contradict',
-      'unobservable s1 STOPPED spurious',
+      'unobservable s1 STOPPED may_have_been_removed',
     ]);
   });
 });

@@ -17,15 +17,9 @@ import type { Expectation } from './expectation.ts';
 import { overdueRecord, plainFinding } from './findings.ts';
 import { DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
-import {
-  causeOf,
-  exactTime,
-  hadHappened,
-  type UnobservableCause,
-  unobservableReason,
-} from './unobservableReason.ts';
+import { causeOf, exactTime, exceptionOf, hadHappened, unobservableReason } from './unobservableReason.ts';
 
-/** A judgement waits this long for a list that confirms the event which it rests on, or shows whether a stopped sandbox stays. */
+/** A judgement waits this long for a list that confirms the event which it rests on. */
 const CONFIRMATION_TIMEOUT: Micros = millis(5 * 60_000);
 /** A runtime that stopped announcing anything must not double what is written. At once, as many as the controller watches of a node. */
 const OVERDUE_LIMIT = { capacity: 200, interval: millis(1000) };
@@ -90,14 +84,15 @@ export class Judgements {
           session,
           profile: expectations.profile,
         });
-    if (awaitsList(container, reason) && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;
+    if (mustBeConfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;
     if (this.#cameAfterAll(container, stage)) expectations.announce(container, stage, emitter.now);
     else if (reason === null) this.#reportMissed(container, stage, expectation, session);
     else if (reason === 'start_failed' && !this.#endOfFailureIsAnnounced(stage)) {
       this.#reportFailedStart(container, stage, expectation);
     } else {
       expectations.becomeUnobservable(container, stage, expectation, reason);
-      if (coverage.countUnannounced(expectation.proof.from)) this.#reportSilentStream(session);
+      const isOwed = exceptionOf(container, stage, expectations.profile) === null;
+      if (isOwed && coverage.countUnannounced(expectation.proof.from)) this.#reportSilentStream(session);
     }
   }
 
@@ -162,10 +157,6 @@ export class Judgements {
     emitter.emit(null, plainFinding(judgement, null));
   }
 }
-
-/** Whether a later list may confirm an event, or show that a stopped sandbox stays, so that it is not being removed. */
-const awaitsList = ({ lists }: TrackedContainer, reason: UnobservableCause | null): boolean =>
-  reason === 'unconfirmed' || (reason === 'may_have_been_removed' && lists.absence === null);
 
 /**
  * When the whole proof was there. An event proves nothing before a list confirms it or shows the same, and what it announced may have

@@ -38,7 +38,6 @@ export class ListHistory {
   /** The first list that showed it exited since it last ran; null where none did. */
   exited: TimeSpan | null = null;
   #listed = false;
-  #absence: TimeSpan | null = null;
   readonly #lowerBounds: PerStage<Mono | null> = [null, null, null, null];
   readonly #passed: PerStage<TimeSpan | null> = [null, null, null, null];
 
@@ -57,11 +56,6 @@ export class ListHistory {
     return this.shown === null ? CREATED : stageShown(this.shown);
   }
 
-  /** The first list that lacked it, where more must be known before its removal is due; null where it is listed. */
-  get absence(): TimeSpan | null {
-    return this.#absence;
-  }
-
   /**
    * The start of the last answer that proves the stage had not been reached: it showed an earlier stage, or it lacked the id
    * and the next one showed it. Null where no list says so.
@@ -77,11 +71,6 @@ export class ListHistory {
 
   recordListed(): void {
     this.#listed = true;
-    this.#absence = null;
-  }
-
-  recordAbsent(answer: TimeSpan): void {
-    this.#absence ??= spanOf(answer);
   }
 
   /** The list shows that every stage before this one has been passed. */

@@ -7,7 +7,6 @@ import {
   C1_CREATED,
   C1_EXITED,
   C1_RUNNING,
-  CRIO,
   clockStepped,
   compare,
   covered,
@@ -321,12 +320,4 @@ test('the exact times of an overdue event are queried when overdueAfter has pass
 
 test('the status of an overdue event is queried once, and never for a removal', () => {
   expect(listedPod('c1 STARTED', 's1 STOPPED', 's1 DELETED').queries).toEqual(['c1', 's1']);
-});
-
-test('the removal of a container that its sandbox outlives is judged even where removed sandboxes take containers along', () => {
-  const { missed } = compare(
-    [...covered, listed(5, C1_RUNNING), received(6, 'c1', 'STOPPED'), ...listedAlike(S1_RUNNING, 10, 15)],
-    { until: 60, profile: CRIO },
-  );
-  expect(missed).toContain('c1 DELETED');
 });

@@ -45,7 +45,6 @@ export class Relisting {
     const { sandboxes, containers } = relist;
     this.#parts.expectations.relistBegan();
     this.#compare(sandboxes, this.#previous.sandboxes, true);
-    this.#absences.decide(sandboxes);
     this.#compare(containers, this.#previous.containers, false);
     this.#duplicates.report(relist, this.#previous);
     this.#shortLives.relisted(sandboxes.whole && containers.whole);

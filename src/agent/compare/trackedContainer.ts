@@ -46,7 +46,7 @@ export class TrackedContainer {
   readonly duplicates = new Set<string>();
   /**
    * Another list that shows this same item can prove nothing more and contradict nothing, until an event or a status of the
-   * container arrives or a list shows something else. The container then has no {@link ListHistory.absence}.
+   * container arrives or a list shows something else.
    */
   unchangedItem: ListedItem | null = null;
   #identity: ContainerIdentity;

@@ -44,9 +44,6 @@ export type UnobservableCause = (typeof UNOBSERVABLE_CAUSES)[number];
  */
 const SETTLING: Micros = millis(6 * 60_000);
 
-/** A sandbox that is being removed may be listed NOTREADY for this long. */
-const MAX_REMOVAL: Micros = millis(10_000);
-
 /** The exact time at which a container reached a stage, where it is known. */
 export function exactTime({ isSandbox, times }: TrackedContainer, stage: Stage): Mono | null {
   if (isSandbox || stage === DELETED) return null;
@@ -85,28 +82,25 @@ export function unobservableReason(
   if (isEndUnknown && mayHaveEndedBefore(container, from, session)) {
     return 'may_have_ended_before';
   }
-  const exception = exceptionOf(container, stage, expectation, profile);
+  const exception = exceptionOf(container, stage, profile);
   if (exception !== null) return exception;
-  if ((stage === STARTED || stage === STOPPED) && container.times.proveFailedStart) {
-    // Its times may all be that of its creation, and say nothing about when it ended.
-    return 'start_failed';
-  }
   // The wall clock may have moved this far since without being noticed.
   if (exact !== null && !coverage.covers(shift(exact, -CLOCK_STEP))) return 'exact_time_not_covered';
   return null;
 }
 
-/** What kept its runtime from announcing this, possibly. */
-function exceptionOf(
+/** What may have kept its runtime from announcing this; null where it owes the event. */
+export function exceptionOf(
   container: TrackedContainer,
   stage: Stage,
-  { proof: { to } }: Expectation,
   profile: PlegProfile,
 ): UnobservableCause | null {
-  if (stage === STOPPED && !profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, to)) {
+  if (!profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, stage))
     return 'may_have_been_removed';
-  }
-  return stage <= STARTED && mayHaveBeenRestored(container, profile) ? 'may_have_been_restored' : null;
+  if (stage <= STARTED && mayHaveBeenRestored(container, profile)) return 'may_have_been_restored';
+  // Its times may all be that of its creation, and say nothing about when it ended.
+  const failed = (stage === STARTED || stage === STOPPED) && container.times.proveFailedStart;
+  return failed ? 'start_failed' : null;
 }
 
 /** Whether it ran before the session, and only an early list of the session says that it still did. */
@@ -123,12 +117,13 @@ function mayHaveEndedBefore(
 }
 
 /**
- * Whether a sandbox that stopped may have been on its way out, as no list shows that it stayed. CRI-O keeps a process for a sandbox whose
- * containers share a PID namespace, and announces its end whatever ends it (cri-o internal/lib/sandbox, NeedsInfra; server, handleExit).
+ * Whether RemovePodSandbox may have ended this, which announces neither. CRI-O removes the containers one after another while the sandbox is
+ * still READY, then ends the sandbox, waits for each as long as its caller does, and may fail on the way (cri-o server, removePodSandbox): no
+ * later list says that it was not that. But it keeps a process for a sandbox whose containers share a PID namespace, and announces its end
+ * whatever ends it (cri-o internal/lib/sandbox, NeedsInfra; server, handleExit).
  */
-function mayHaveBeenRemoved({ isSandbox, lists, times }: TrackedContainer, to: Mono): boolean {
-  const stayed = lists.lowerBound(DELETED);
-  return isSandbox && !times.hasSharedPid && (stayed === null || stayed < shift(to, MAX_REMOVAL));
+function mayHaveBeenRemoved({ isSandbox, times }: TrackedContainer, stage: Stage): boolean {
+  return isSandbox ? stage === STOPPED && !times.hasSharedPid : stage === DELETED;
 }
 
 /**

@@ -124,3 +124,31 @@ test('after a slow relist of its own the agent asks for statuses', async () => {
     return values.some(({ value }) => value > 0);
   });
 });
+
+test('what a runtime never announces is reported once, however many sessions there are', async () => {
+  const runtime = await bed.start({ profile: 'crio-1.36' });
+  const { records } = await observe(runtime, { relistPeriod: millis(200), overdueAfter: millis(2_000) });
+  const armed = (session: number) =>
+    records.some(
+      (each) => each.type === 'stream_session' && each.sessionNo === session && each.armed !== null,
+    );
+  const isShown = (id: string, newState: string) =>
+    records.some(
+      (each) => each.type === 'relist_change' && each.containerId === id && each.newState === newState,
+    );
+  for (const session of [1, 2]) {
+    await until(() => runtime.subscribers === 1);
+    runtime.runPod({ name: 'proves-the-stream' });
+    await until(() => armed(session));
+    const { id } = runtime.runPod({ name: 'is-removed' }).sandbox;
+    await until(() => isShown(id, 'running'));
+    runtime.removePod(id);
+    await until(() => isShown(id, 'non-existent'));
+    runtime.breakStreams();
+    await until(() => runtime.subscribers === 0);
+  }
+  const ofRemovals = records.filter(
+    (each) => each.type === 'finding' && each.cause === 'never_sent' && each.eventType === 'DELETED',
+  );
+  expect(ofRemovals).toHaveLength(1);
+});

@@ -289,12 +289,14 @@ export class Observer {
   }
 
   #identified(runtime: RuntimeVersion, profile: RuntimeProfile): void {
-    this.#comparison.runtimeReplaced(profile);
     this.#options.log.info(
       { ...runtime, profile: profile.name, subscription: profile.subscription, notes: profile.notes },
       'runtime identified',
     );
-    if (this.#reporter.setRuntime(runtime)) this.#relists.setProfile(profile);
+    // Each session identifies the runtime, mostly the same as before.
+    if (!this.#reporter.setRuntime(runtime)) return;
+    this.#comparison.runtimeReplaced(profile);
+    this.#relists.setProfile(profile);
   }
 
   /** Without a session, which identifies the runtime itself, it may have been replaced in place. */

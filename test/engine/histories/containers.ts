@@ -82,8 +82,6 @@ const RESTORED = 4;
 const RESTORED_CONTAINERS: readonly number[] = [6, 13];
 /** On CRI-O it is stopped before it starts, which is announced. */
 const NEVER_STARTED = 0;
-/** How long a sandbox may be shown NOTREADY while it is removed. */
-const MAX_REMOVAL = 9_000;
 
 function containersOfPod(pod: Pod, n: number, runtime: HistoryRuntime): HistoryContainer[] {
   if (pod.habit < NEVER_CAME_UP) return [failedSandbox(pod, n, runtime)];
@@ -96,7 +94,7 @@ function containersOfPod(pod: Pod, n: number, runtime: HistoryRuntime): HistoryC
   const end = Math.max(begun, ...containers.map(({ at }) => at.STOPPED ?? 0)) + 5 + pod.pause;
   const gone = Math.max(end, ...containers.map(({ at }) => at.DELETED ?? 0)) + 5 + pod.remove;
   const removedRunning = pod.habit === REMOVED_RUNNING;
-  const stopped = removedRunning ? Math.max(end, gone - Math.min(pod.pause, MAX_REMOVAL)) : end;
+  const stopped = removedRunning ? Math.max(end, gone - pod.pause) : end;
   const at = { CREATED: pod.at, STARTED: begun + 1, STOPPED: stopped, DELETED: gone };
   const hasSharedPid = crio && pod.pause % 2 === 1;
   const lead = !isContainerd(runtime) ? 0 : Math.min(pod.lead, gone - stopped - 2);
@@ -110,9 +108,11 @@ function containersOfPod(pod: Pod, n: number, runtime: HistoryRuntime): HistoryC
     trait: hasSharedPid ? 'shared_pid' : null,
     stopsSilently: crio && removedRunning && !hasSharedPid,
   };
+  // What is taken along goes last, or one by one while the sandbox is still up.
   const all = [sandbox, ...containers].map((container) =>
-    // What is taken along is removed while the sandbox is on its way out.
-    isTakenAlong(container) ? { ...container, at: { ...container.at, DELETED: gone - 1 } } : container,
+    isTakenAlong(container) && !removedRunning
+      ? { ...container, at: { ...container.at, DELETED: gone - 1 } }
+      : container,
   );
   if (pod.habit !== TWO_SANDBOXES) return all;
   const again = begun + 1 + pod.pause;

@@ -53,8 +53,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'absences.ts': {
-    'a sandbox with a process of its own is gone without having been announced as stopped': [
-      'if (stopIsAnnounced && stages.ran)',
+    'a sandbox that is gone was announced as stopped where its removal is not': [
+      'if (isSandbox && stages.ran && !announcesSandboxRemoval)',
       'if (false as boolean)',
     ],
     'the end of what a DELETED announced before its id was known is left out': [
@@ -74,7 +74,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'const older = false;',
     ],
     'a sandbox is never announced gone before it leaves the list': [
-      'lists.isListed ? expectations.profile.lead : 0;',
+      'lists.isListed ? longestLead : 0;',
       'lists.isListed ? 0 : 0;',
     ],
     'a sandbox can be announced gone before its creation': [
@@ -89,17 +89,9 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (lists.isListed) lists.recordPassedBefore(DELETED, answer);',
       'lists.recordPassedBefore(DELETED, answer);',
     ],
-    'a container that went with its sandbox is missed, although the runtime does not announce it': [
-      'if (container.isSandbox || this.#parts.expectations.profile.announcesSandboxRemoval)',
-      'if (true)',
-    ],
-    'a sandbox on its way out took nothing along': [
-      "?.state === 'running';\n      if (up",
-      ' !== undefined;\n      if (up',
-    ],
-    'what never ran is missed where it may be removed silently': [
-      'if (up && stages.ran && sandboxes',
-      'if (up && sandboxes',
+    'what never ran owes a DELETED where the runtime removes it silently': [
+      'if (!isSandbox && !stages.ran && !announcesSandboxRemoval)',
+      'if (false as boolean)',
     ],
     'what an event showed after the list that lacks it is settled as gone': [
       'if (events.last !== null && events.last >= answer.start) return false;',
@@ -566,13 +558,9 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (session === null || session.watermark < deadline) return;',
       'if (session === null) return;',
     ],
-    'a stopped sandbox is judged before a list can show that it stays': [
-      "reason === 'unconfirmed' || (reason === 'may_have_been_removed' && lists.absence === null);",
-      "reason === 'unconfirmed';",
-    ],
-    'a judgement waits for a list to show that a removed sandbox stays': [
-      ' && lists.absence === null);',
-      ');',
+    'what a runtime never announces makes its stream silent': [
+      'if (isOwed && coverage.countUnannounced',
+      'if (coverage.countUnannounced',
     ],
     'a failed start is reported twice': ['if (stage !== STOPPED) return;', ''],
     'an expectation is reported overdue at once': [
@@ -594,8 +582,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'const mustBeConfirmed = false;',
     ],
     'a list that a judgement needs is waited for without end': [
-      'awaitsList(container, reason) && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)',
-      'awaitsList(container, reason)',
+      'mustBeConfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)',
+      'mustBeConfirmed',
     ],
     'an event that was right although lists contradicted it is missed': [
       'if (contradiction === null || !hadHappened(container, stage, contradiction.received)) return false;',
@@ -621,7 +609,6 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'listHistory.ts': {
-    'an id that is listed again was gone since it was first lacked': ['this.#absence = null;', ''],
     'the last list that showed a stage passed makes its event stale': [
       'this.#passed[stage] ??= spanOf(answer)',
       'this.#passed[stage] = spanOf(answer)',
@@ -1236,12 +1223,16 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
   },
   'unobservableReason.ts': {
     'the STOPPED of a sandbox is missed although it may have been removed while it ran': [
-      '!profile.announcesSandboxRemoval && mayHaveBeenRemoved',
-      'false && mayHaveBeenRemoved',
+      'return isSandbox ? stage === STOPPED && !times.hasSharedPid : stage === DELETED;',
+      'return !isSandbox && stage === DELETED;',
     ],
     'the STOPPED of a sandbox with a process of its own is not due where it may have been removed': [
-      '!times.hasSharedPid && (stayed',
-      '(stayed',
+      'stage === STOPPED && !times.hasSharedPid :',
+      'stage === STOPPED :',
+    ],
+    'a container that may have been removed with its sandbox is missed': [
+      'return isSandbox ? stage === STOPPED && !times.hasSharedPid : stage === DELETED;',
+      'return isSandbox && stage === STOPPED && !times.hasSharedPid;',
     ],
     'what may have been restored is missed': ['mayHaveBeenRestored(container, profile)', 'false'],
     'what was announced as created may have been restored': [
@@ -1273,8 +1264,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'stage === STOPPED && container.times.ranUntil === null;',
       'stage === STOPPED && exact === null;',
     ],
-    'the removal of a sandbox takes no time': ['stayed < shift(to, MAX_REMOVAL)', 'stayed <= to'],
-    'the start of what failed to start is missed': ['container.times.proveFailedStart) {', 'false) {'],
+    'the start of what failed to start is missed': ["return failed ? 'start_failed' : null;", 'return null;'],
     'what was proven before the baseline is missed': [
       "if (!expectation.isCoverable) return 'before_baseline';",
       '',
@@ -1338,13 +1328,6 @@ export const MUTANTS: readonly Mutant[] = [
     survives: 'it is the unedited tree: a test that fails here fails for another reason',
   },
   {
-    name: 'the last list that lacks an id bounds its removal',
-    edits: [
-      inFile('listHistory.ts', ['this.#absence ??= spanOf(answer);', 'this.#absence = spanOf(answer);']),
-    ],
-    survives: 'the first is judged before a second one is compared',
-  },
-  {
     name: 'what lists have shown is proven again by each',
     edits: [
       inFile('stageProgress.ts', [
@@ -1366,23 +1349,6 @@ export const MUTANTS: readonly Mutant[] = [
         "  if (is === 'announced') return classified('duplicate', 'same_type_again');\n  if (container.events.furthest > stage) return",
       ]),
     ],
-  },
-  {
-    name: 'a sandbox that is up in the same relist took nothing along',
-    edits: [
-      inFile('absences.ts', [' && sandboxes.start > absence.end) this', ') this']),
-      inFile('relisting.ts', ['    this.#absences.decide(sandboxes);\n', '']),
-      inFile('relisting.ts', [
-        '    this.#duplicates.report(relist, this.#previous);\n',
-        '    this.#absences.decide(sandboxes);\n    this.#duplicates.report(relist, this.#previous);\n',
-      ]),
-    ],
-  },
-  {
-    name: 'it does not matter whether a sandbox was up before a container was gone',
-    edits: [inFile('absences.ts', [' && sandboxes.start > absence.end) this', ') this'])],
-    survives:
-      'absences are decided before the containers of the same relist are compared: by its sandboxes alone',
   },
   ...Object.entries(SINGLE_EDITS).flatMap(([file, mutants]) =>
     Object.entries(mutants).map(([name, edit]) => ({ name, edits: [inFile(file, edit)] })),

@@ -4,9 +4,8 @@
  *
  *   CREATED   if a list shows it, a sandbox running: what was never up may have failed
  *   STARTED   if a list shows it running
- *   STOPPED   if a list shows it exited after another showed it running; or if a later list lacks it, and its removal was announced too,
- *             or is a finding
- *   DELETED   if a list shows it, and a later one lacks it. On CRI-O nobody knows what went with a sandbox.
+ *   STOPPED   if a list shows it exited after another showed it running; or if a later list lacks it
+ *   DELETED   if a list shows it, and a later one lacks it; on CRI-O, which removes what failed to start, if a list shows it running
  */
 import type { EventType } from '../../../src/protocol/record.ts';
 import type { Announcement } from '../histories/announcements.ts';
@@ -74,14 +73,14 @@ function isShown({ truth, outcome }: HistoryRun, event: Announcement): boolean {
   const byType: Readonly<Record<EventType, boolean>> = {
     CREATED: listed !== -1 && container.failed === null && (!container.isSandbox || ran !== -1),
     STARTED: ran !== -1,
-    STOPPED: ran !== -1 && (first('exited') > ran || (isGone && isRemovalKnown(truth, event))),
-    DELETED: isGone && container.failed === null && truth.history.runtime !== 'crio',
+    STOPPED: ran !== -1 && (first('exited') > ran || (isGone && isRemovalFresh(truth, event))),
+    DELETED: isGone && container.failed === null && (ran !== -1 || truth.history.runtime !== 'crio'),
   };
   return byType[type];
 }
 
-/** A DELETED that came shows that it had stopped, if it came live; so does one that did not come, if it was to be announced. */
-function isRemovalKnown(truth: GroundTruth, { container }: Announcement): boolean {
+/** A DELETED that came was live: a replayed one shows nothing of an end before the session. */
+function isRemovalFresh(truth: GroundTruth, { container }: Announcement): boolean {
   const came = truth.deliveries.filter(({ of }) => of.container.id === container.id && of.type === 'DELETED');
-  return came.length > 0 ? came.some((each) => isFresh(truth, each)) : truth.history.runtime !== 'crio';
+  return came.length === 0 || came.some((each) => isFresh(truth, each));
 }

@@ -12,11 +12,12 @@
  *   until it can be judged. That time begins with the answer, not with the list: only the answer says that it never ran.
  * First lists: from the first event of each session until the end of the first whole lists that begin after it a gap of the
  *   findings is reported, once and exactly; and no other.
- * Silent stream: not wrong where the session had received nothing by then; for a starved one, nothing since what its window
+ * Silent stream: not wrong where the session had received nothing by then, and ten events were due in it; for a starved one, nothing since what its window
  *   calls the last event, and that one it had received.
  */
 
 import type { EventType } from '../../../src/protocol/record.ts';
+import type { HistorySession } from '../histories/announcements.ts';
 import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
 import type { HistoryContainer } from '../histories/containers.ts';
 import type { GroundTruth } from '../histories/groundTruth.ts';
@@ -149,11 +150,22 @@ export const silentStream: Oracle = (run) => {
     const received = truth.deliveries.filter(
       (each) => each.session === session?.number && handedOverAt(truth, each) < reportedAt,
     );
-    if (finding.cause !== 'starved') return received.length > 0;
+    if (finding.cause !== 'starved') return received.length > 0 || !areEnoughOwed(truth, session, reportedAt);
     return Math.max(...received.map((each) => each.received)) !== (finding.window?.from ?? 0) / 1000;
   });
   return { wrong: wrong.map(({ reportedAt }) => `at ${reportedAt}`), overlooked: [], clear: findings.length };
 };
+
+/** Whether the runtime had ten events to announce in a session that is called silent. Wrong lists show changes that there were not. */
+function areEnoughOwed(
+  { announcements, history }: GroundTruth,
+  session: HistorySession | undefined,
+  by: number,
+): boolean {
+  const since = session?.opened ?? 0;
+  const owed = announcements.filter(({ happened, sent }) => happened !== null && sent >= since && sent < by);
+  return history.wrongViews.length > 0 || owed.length >= 10;
+}
 
 export const firstLists: Oracle = (run) => {
   const gaps = run.outcome.emissions.flatMap(({ record }) =>

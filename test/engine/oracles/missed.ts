@@ -103,16 +103,15 @@ function isObservable(truth: GroundTruth, event: Announcement): boolean {
 function byLists(truth: GroundTruth, event: Announcement): boolean {
   const { lists, history } = truth;
   const { container, type } = event;
-  // How silent removals are recognised is up to the comparison.
-  if (history.runtime === 'crio' && type === 'DELETED') return false;
   const lead = type === 'DELETED' && container.isSandbox ? LEAD : 0;
   return lists.some((after, i) => {
     const [earlier, previous] = [lists[i - 2], lists[i - 1]];
     if (earlier === undefined || previous === undefined) return false;
-    const judged = judgedAt(truth, event, after);
+    const judged = after.compared + MISSED_AFTER;
+    const isSharedPid = isSharedPidKnown(truth, container, after.compared);
     return (
-      judged !== null &&
       [earlier, previous, after].every(({ whole }) => whole) &&
+      (history.runtime !== 'crio' || isSharedPid || !mayBePartOfRemoval(event)) &&
       (type !== 'STOPPED' || isSettled(truth, container, callOf(previous, container).start)) &&
       isWatched(truth, earlier.sandboxes.start - lead, judged + SLACK) &&
       isKnownNotRestored(truth, event, after) &&
@@ -123,7 +122,7 @@ function byLists(truth: GroundTruth, event: Announcement): boolean {
       proves(
         event,
         [shownBy(earlier, container), shownBy(previous, container), shownBy(after, container)],
-        isSharedPidKnown(truth, container, after.compared),
+        isSharedPid,
       ) &&
       (!(type === 'DELETED' && container.isSandbox) ||
         lists.slice(0, i).some((list) => shownBy(list, container) === 'running'))
@@ -131,32 +130,9 @@ function byLists(truth: GroundTruth, event: Announcement): boolean {
   });
 }
 
-/** CRI-O does not announce that a running sandbox was stopped in order to remove it; then it is soon gone. */
-const CRIO_REMOVAL = 10_000;
-
-/** A verdict waits no longer than this for lists. */
-const LONGEST_WAIT = 5 * 60_000;
-
-/**
- * When an event is judged that a list proves; null where it may not be. The STOPPED of a sandbox of CRI-O waits until a list shows it for
- * longer than any removal takes, unless an event showed that its containers share a PID namespace.
- */
-function judgedAt(
-  truth: GroundTruth,
-  { container, type }: Announcement,
-  stopped: HistoryRelist,
-): number | null {
-  const usual = stopped.compared + MISSED_AFTER;
-  const mayBeRemoval = truth.history.runtime === 'crio' && type === 'STOPPED' && container.isSandbox;
-  if (!mayBeRemoval || isSharedPidKnown(truth, container, stopped.compared)) return usual;
-  const stays = truth.lists.find(
-    (list) =>
-      shownBy(list, container) === 'exited' &&
-      callOf(list, container).start >= stopped.compared + CRIO_REMOVAL,
-  );
-  const isSoon = stays !== undefined && stays.compared < usual + LONGEST_WAIT;
-  return isSoon ? Math.max(usual, stays.compared) : null;
-}
+/** On CRI-O nobody can tell such an event that was lost from one that was never sent. */
+const mayBePartOfRemoval = ({ container, type }: Announcement): boolean =>
+  container.isSandbox ? type === 'STOPPED' : type === 'DELETED';
 
 const isSharedPidKnown = (truth: GroundTruth, container: HistoryContainer, by: number): boolean =>
   container.trait === 'shared_pid' &&
