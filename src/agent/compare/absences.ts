@@ -56,12 +56,6 @@ export class Absences {
     const { isSandbox, lists, stages } = container;
     const { expectations } = this.#parts;
     const { announcesSandboxRemoval, lead: longestLead } = expectations.profile;
-    if (!isSandbox && !stages.ran && !announcesSandboxRemoval) {
-      // CRI-O removes what failed to start by itself, and announces no DELETED of it.
-      stages.reach(DELETED);
-      expectations.waive(container, DELETED);
-      return;
-    }
     const bound = expectations.lowerBound(container, DELETED);
     // A list shows a sandbox for a while after its DELETED, which still comes after its creation.
     const lead = isSandbox && lists.isListed ? longestLead : 0;

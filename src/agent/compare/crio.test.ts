@@ -163,11 +163,56 @@ describe('a container that is gone without a DELETED', () => {
     ]);
   });
 
+  const created = received(6, 'c1', 'CREATED', { times: times({ created: 6 }) });
+  const idle = [...up, created, listed(7, { s1: 'running', c1: 'created' })];
+
   test('one that nothing shows running owes none: CRI-O removes what failed to start', () => {
-    const created = received(6, 'c1', 'CREATED', { times: times({ created: 6 }) });
-    const shown = listed(8, { s1: 'running', c1: 'created' });
-    expect(findingsOf(watch([...up, created, shown, ...listedAlike(S1_RUNNING, 10, 15)]))).toEqual([]);
+    const outcome = watch([...idle, ...listedAlike(S1_RUNNING, 10, 15, 60, 110)]);
+    expect(findingsOf(outcome)).toEqual([]);
+    expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
+    expect(outcome.decided).toBe(110e6);
   });
+
+  test('its DELETED counts whether it comes before the list that lacks it or after', () => {
+    for (const at of [9.9, 10.2]) {
+      const { counters } = watch([
+        ...idle,
+        received(at, 'c1', 'DELETED'),
+        listed(10, S1_RUNNING),
+        listed(15, S1_RUNNING),
+      ]);
+      expect(counters).toMatchObject({ expected: 3, matched: 3, unobservable: 0 });
+    }
+  });
+
+  const gone = ['unobservable c1 DELETED may_have_been_removed', 'unobservable c1 STOPPED end_not_shown'];
+
+  test('one that a late event shows running has its findings', () => {
+    const started = received(10.2, 'c1', 'STARTED', { times: times({ created: 6, started: 8 }) });
+    const outcome = watch([...idle, listed(10, S1_RUNNING), started, ...listedAlike(S1_RUNNING, 15, 20)]);
+    expect(findingsOf(outcome)).toEqual(['late c1 STARTED built_late', ...gone]);
+  });
+
+  test.each([10, 50])('one that a list at %i s lacked wrongly has them when it goes', (at) => {
+    const started = received(at + 2, 'c1', 'STARTED', { times: times({ created: 6, started: at + 2 }) });
+    const again = [listed(at, S1_RUNNING), listed(at + 5, C1_RUNNING), started];
+    const outcome = watch([...idle, ...again, ...listedAlike(S1_RUNNING, at + 10, at + 15)]);
+    expect(findingsOf(outcome)).toEqual(expect.arrayContaining(gone));
+  });
+});
+
+test('a sandbox that one list lacked and the next one shows up was not stopped', () => {
+  const shared = received(4, 's1', 'STARTED', { times: { ...times({ created: 3.9 }), trait: 'shared_pid' } });
+  for (const begun of [received(4, 's1', 'STARTED'), shared]) {
+    const lacked = [begun, listed(5, S1_RUNNING), listed(10, {}), ...listedAlike(S1_RUNNING, 15, 20, 60)];
+    expect(findingsOf(watch(lacked))).toEqual(['unobservable s1 STOPPED listed_again']);
+    const stopped = watch([...lacked, received(69, 's1', 'STOPPED'), listed(70, S1_EXITED)]);
+    expect(stopped.counters).toMatchObject({ expected: 3, matched: 2, unobservable: 1 });
+  }
+});
+
+test('a sandbox that nothing shows up owes no STOPPED', () => {
+  expect(findingsOf(watch([...listedAlike(S1_EXITED, 5, 10), ...listedAlike({}, 15, 20)]))).toEqual([]);
 });
 
 test('a stream is not silent because nobody announces what the removal of sandboxes ends', () => {

@@ -6,7 +6,7 @@
 import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import type { ExactTimes } from '../../protocol/observation.ts';
 import { type ContainerIdentity, EVENT_TYPES, type EventType } from '../../protocol/record.ts';
-import type { Mono } from '../../protocol/units.ts';
+import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
 import type { Coverage } from './coverage.ts';
 import type { Emitter } from './emitter.ts';
 import type { EventContradiction } from './eventHistory.ts';
@@ -37,6 +37,9 @@ interface TransitionCounters {
 /** By when an id was gone, and what shows that. */
 type Removal = Pick<StageProof, 'to' | 'evidence'>;
 
+/** What a runtime never announces is reported so often while it is seen: a week of findings shows it, and no list of them is full of it. */
+const BLIND_SPOT_AGAIN: Micros = millis(24 * 3_600_000);
+
 type Visit = (container: TrackedContainer, stage: Stage, expectation: Expectation) => void;
 
 export class Expectations {
@@ -44,8 +47,8 @@ export class Expectations {
   readonly #counters = { expected: 0, matched: 0, missed: 0, unobservable: 0 };
   /** Containers with at least one open expectation, so that a tick costs nothing on a quiet node. */
   readonly #waiting = new Set<TrackedContainer>();
-  /** What the runtime never announces, as far as it was reported: once, not for each pod. */
-  readonly #blindSpots = new Set<string>();
+  /** When it was last reported what the runtime never announces: not for each pod. */
+  readonly #blindSpots = new Map<string, Mono>();
   #profile: PlegProfile;
   #relists = 0;
 
@@ -284,6 +287,14 @@ export class Expectations {
     this.#setStanding(container, stage, came ? { ...standing, waived: true } : { is: 'waived' });
   }
 
+  /**
+   * Whether the event of a proven stage is owed. CRI-O removes what failed to start by itself, without a DELETED, so none is owed of a container
+   * as long as nothing shows that it ran.
+   */
+  #isOwed({ isSandbox, stages }: TrackedContainer, stage: Stage): boolean {
+    return stage !== DELETED || isSandbox || stages.ran || this.#profile.announcesSandboxRemoval;
+  }
+
   /** Nobody can say any more whether the event of an expected stage was sent. */
   becomeUnobservable(
     container: TrackedContainer,
@@ -291,6 +302,10 @@ export class Expectations {
     expectation: Expectation,
     cause: UnobservableCause,
   ): void {
+    if (!this.#isOwed(container, stage)) {
+      this.waive(container, stage);
+      return;
+    }
     this.#reportUnobservable(container, stage, expectation, cause);
     if (stage === DELETED) this.endNotShown(container, expectation.proof);
   }
@@ -351,14 +366,15 @@ export class Expectations {
     return sent.includes(EVENT_TYPES[stage]);
   }
 
-  /** Reports the first transition of a kind that the runtime never announces. Of an unknown runtime nobody knows that. */
+  /** Reports a transition of a kind that the runtime never announces. Of an unknown runtime nobody knows that. */
   #neverSent(container: TrackedContainer, stage: Stage, proof: StageProof): void {
     const { sandboxEvents, containerEvents } = this.#profile;
     if (sandboxEvents.length === 0 && containerEvents.length === 0) return;
     const blindSpot = `${container.isSandbox} ${stage}`;
-    if (this.#blindSpots.has(blindSpot)) return;
-    this.#blindSpots.add(blindSpot);
     const { emitter } = this.#parts;
+    const last = this.#blindSpots.get(blindSpot);
+    if (last !== undefined && between(last, emitter.now) < BLIND_SPOT_AGAIN) return;
+    this.#blindSpots.set(blindSpot, emitter.now);
     emitter.emitStageFinding(emitter.judgement('unannounced', 'never_sent', {}), container, stage, proof);
   }
 }

@@ -325,6 +325,7 @@ describe('unannounced', () => {
     expect(summaries(compare([...covered, ...steps], { until: 90, profile: CRIO }))).toEqual([
       'unannounced s1 CREATED never_sent',
       'unannounced s1 DELETED never_sent',
+      'unobservable s1 STOPPED listed_again',
       'spurious s1 DELETED lists_contradict',
       'unobservable s1 STOPPED may_have_been_removed',
     ]);

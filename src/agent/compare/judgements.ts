@@ -17,7 +17,13 @@ import type { Expectation } from './expectation.ts';
 import { overdueRecord, plainFinding } from './findings.ts';
 import { DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
-import { causeOf, exactTime, exceptionOf, hadHappened, unobservableReason } from './unobservableReason.ts';
+import {
+  causeOf,
+  exactTime,
+  hadHappened,
+  mayHaveBeenRemoved,
+  unobservableReason,
+} from './unobservableReason.ts';
 
 /** A judgement waits this long for a list that confirms the event which it rests on. */
 const CONFIRMATION_TIMEOUT: Micros = millis(5 * 60_000);
@@ -91,8 +97,7 @@ export class Judgements {
       this.#reportFailedStart(container, stage, expectation);
     } else {
       expectations.becomeUnobservable(container, stage, expectation, reason);
-      const isOwed = exceptionOf(container, stage, expectations.profile) === null;
-      if (isOwed && coverage.countUnannounced(expectation.proof.from)) this.#reportSilentStream(session);
+      this.#countUnannounced(container, stage, expectation, session);
     }
   }
 
@@ -129,6 +134,19 @@ export class Judgements {
     expectations.missed(container, stage, judgement.findingId);
     emitter.emitStageFinding(judgement, container, stage, expectation.proof);
     if (stage === DELETED) expectations.endNotShown(container, expectation.proof);
+  }
+
+  /** Of what a runtime may never have announced nobody expects anything. */
+  #countUnannounced(
+    container: TrackedContainer,
+    stage: Stage,
+    { proof }: Expectation,
+    session: OpenSession,
+  ): void {
+    const { coverage, expectations } = this.#parts;
+    const mayBeSilent = !expectations.profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, stage);
+    if (mayBeSilent) return;
+    if (coverage.countUnannounced(proof.from)) this.#reportSilentStream(session);
   }
 
   /** Some runtimes announce the end of what failed to start; none announces the start. */

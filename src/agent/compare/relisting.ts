@@ -166,9 +166,19 @@ export class Relisting {
       lists.raiseLowerBounds(CREATED, previous.start);
     }
     const { is } = stages.standing(DELETED);
-    if (is !== 'expected' && is !== 'missed') return;
-    this.#parts.expectations.retractProof(container, DELETED, 'listed_again');
+    if (is === 'expected' || is === 'missed')
+      this.#parts.expectations.retractProof(container, DELETED, 'listed_again');
+    else if (is !== 'waived' || stages.reached !== DELETED) return;
+    else stages.setStanding(DELETED, { is: 'none' });
     stages.reached = lists.stage;
+  }
+
+  /** Where the DELETED of a sandbox is never sent, a list that lacked it has proven its STOPPED. */
+  #retractEnd(container: TrackedContainer): void {
+    const { expectations } = this.#parts;
+    if (!container.isSandbox || expectations.profile.announcesSandboxRemoval) return;
+    const { is } = container.stages.standing(STOPPED);
+    if (is === 'expected' || is === 'missed') expectations.retractProof(container, STOPPED, 'listed_again');
   }
 
   /**
@@ -216,6 +226,7 @@ export class Relisting {
     const { id, isSandbox, lists } = container;
     const old = lists.state;
     lists.state = state;
+    if (lists.isListed && old === 'non-existent' && state === 'running') this.#retractEnd(container);
     if (old === state || previous === null) return;
     const { emitter } = this.#parts;
     const from = lists.lowerBound(DELETED) ?? previous.start;

@@ -2,7 +2,7 @@
  * A stream that announces nothing.
  */
 import { describe, expect, test } from 'vitest';
-import { compare, listed, opened, received } from '../../../test/engine/timeline.ts';
+import { CONTAINERD, compare, listed, opened, received } from '../../../test/engine/timeline.ts';
 
 describe('a silent stream', () => {
   const shown = Object.fromEntries([1, 2, 3, 4, 5].map((n) => [`s${n}`, 'running'] as const));
@@ -13,6 +13,12 @@ describe('a silent stream', () => {
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toHaveLength(1);
     expect(outcome.stream).toBe('Silent');
     expect(outcome.missed).toEqual([]);
+  });
+
+  test('a stream is silent too where what it should have announced may have been restored', () => {
+    expect(compare(steps, { until: 60, profile: { ...CONTAINERD, restores: 'unknown' } }).stream).toBe(
+      'Silent',
+    );
   });
 
   test('nine unannounced transitions do not make a stream silent', () => {

@@ -89,8 +89,8 @@ export function unobservableReason(
   return null;
 }
 
-/** What may have kept its runtime from announcing this; null where it owes the event. */
-export function exceptionOf(
+/** What may have kept its runtime from announcing this; null where nothing can have. */
+function exceptionOf(
   container: TrackedContainer,
   stage: Stage,
   profile: PlegProfile,
@@ -117,12 +117,12 @@ function mayHaveEndedBefore(
 }
 
 /**
- * Whether RemovePodSandbox may have ended this, which announces neither. CRI-O removes the containers one after another while the sandbox is
- * still READY, then ends the sandbox, waits for each as long as its caller does, and may fail on the way (cri-o server, removePodSandbox): no
- * later list says that it was not that. But it keeps a process for a sandbox whose containers share a PID namespace, and announces its end
- * whatever ends it (cri-o internal/lib/sandbox, NeedsInfra; server, handleExit).
+ * Whether RemovePodSandbox of CRI-O may have removed this container, or ended this sandbox, which it does not announce. It removes the containers one
+ * after another while the sandbox is still READY, then ends the sandbox, waits for each as long as its caller does, and may fail on the way (cri-o
+ * server, removePodSandbox), so no later list can rule it out. But CRI-O keeps a process for a sandbox whose containers share a PID
+ * namespace, and announces its end whatever ends it (cri-o internal/lib/sandbox, NeedsInfra; server, handleExit).
  */
-function mayHaveBeenRemoved({ isSandbox, times }: TrackedContainer, stage: Stage): boolean {
+export function mayHaveBeenRemoved({ isSandbox, times }: TrackedContainer, stage: Stage): boolean {
   return isSandbox ? stage === STOPPED && !times.hasSharedPid : stage === DELETED;
 }
 

@@ -89,10 +89,6 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (lists.isListed) lists.recordPassedBefore(DELETED, answer);',
       'lists.recordPassedBefore(DELETED, answer);',
     ],
-    'what never ran owes a DELETED where the runtime removes it silently': [
-      'if (!isSandbox && !stages.ran && !announcesSandboxRemoval)',
-      'if (false as boolean)',
-    ],
     'what an event showed after the list that lacks it is settled as gone': [
       'if (events.last !== null && events.last >= answer.start) return false;',
       '',
@@ -426,6 +422,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'expectations.ts': {
+    'what never ran owes a DELETED where the runtime removes it silently': [
+      'return stage !== DELETED || isSandbox || stages.ran || this.#profile.announcesSandboxRemoval;',
+      'return true;',
+    ],
     'what was gone before a session owes it no STOPPED, whatever turns out later': [
       'stages.waiveUpTo(stages.reached, stages.reached === DELETED ? STOPPED : null);',
       'stages.waiveUpTo(stages.reached);',
@@ -459,7 +459,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'this.becomeUnobservable(container, stage, standing.expectation, cause);',
     ],
     'what a runtime never announces is reported for each pod': [
-      'if (this.#blindSpots.has(blindSpot)) return;',
+      'if (last !== undefined && between(last, emitter.now) < BLIND_SPOT_AGAIN) return;',
       '',
     ],
     'what another runtime never announces is not reported after a replacement': [
@@ -558,10 +558,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (session === null || session.watermark < deadline) return;',
       'if (session === null) return;',
     ],
-    'what a runtime never announces makes its stream silent': [
-      'if (isOwed && coverage.countUnannounced',
-      'if (coverage.countUnannounced',
-    ],
+    'what a runtime never announces makes its stream silent': ['if (mayBeSilent) return;', ''],
     'a failed start is reported twice': ['if (stage !== STOPPED) return;', ''],
     'an expectation is reported overdue at once': [
       'emitter.now >= shift(expectation.proof.to, options.overdueAfter)',
@@ -625,6 +622,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'relisting.ts': {
+    'a sandbox that a list lacked wrongly has stopped': [
+      "    if (lists.isListed && old === 'non-existent' && state === 'running') this.#retractEnd(container);\n",
+      '',
+    ],
+    'what a list lacked wrongly owes no DELETED when it goes': [
+      "else stages.setStanding(DELETED, { is: 'none' });",
+      'else return;',
+    ],
     'first lists may leave something out': [
       'const { sandboxes: first, containers: second } = this.#previous;',
       'const [first, second] = [sandboxes, containers];',
@@ -683,7 +688,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'an id that is listed again stays gone': [
       "this.#parts.expectations.retractProof(container, DELETED, 'listed_again');",
-      '',
+      'return;',
     ],
     'what the first list of an agent shows is due': [
       'if (previous === null) stages.waiveUpTo(stageShown(state));\n    else this',
