@@ -193,10 +193,10 @@ describe('a container that is gone without a DELETED', () => {
     expect(findingsOf(outcome)).toEqual(['late c1 STARTED built_late', ...gone]);
   });
 
-  test.each([10, 50])('one that a list at %i s lacked wrongly has them when it goes', (at) => {
+  test.each([15, 50])('one that lists lacked wrongly until %i s has them when it goes', (at) => {
     const started = received(at + 2, 'c1', 'STARTED', { times: times({ created: 6, started: at + 2 }) });
-    const again = [listed(at, S1_RUNNING), listed(at + 5, C1_RUNNING), started];
-    const outcome = watch([...idle, ...again, ...listedAlike(S1_RUNNING, at + 10, at + 15)]);
+    const again = [...listedAlike(S1_RUNNING, 10, at - 1), listed(at, C1_RUNNING), started];
+    const outcome = watch([...idle, ...again, ...listedAlike(S1_RUNNING, at + 5, at + 10)]);
     expect(findingsOf(outcome)).toEqual(expect.arrayContaining(gone));
   });
 });
