@@ -21,7 +21,7 @@ import {
   causeOf,
   exactTime,
   hadHappened,
-  mayHaveBeenRemoved,
+  mayBeUnannounced,
   unobservableReason,
 } from './unobservableReason.ts';
 
@@ -144,8 +144,7 @@ export class Judgements {
     session: OpenSession,
   ): void {
     const { coverage, expectations } = this.#parts;
-    const mayBeSilent = !expectations.profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, stage);
-    if (mayBeSilent) return;
+    if (mayBeUnannounced(container, stage, expectations.profile)) return;
     if (coverage.countUnannounced(proof.from)) this.#reportSilentStream(session);
   }
 

@@ -95,13 +95,20 @@ function exceptionOf(
   stage: Stage,
   profile: PlegProfile,
 ): UnobservableCause | null {
-  if (!profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, stage))
-    return 'may_have_been_removed';
+  if (mayHaveBeenRemoved(container, stage, profile)) return 'may_have_been_removed';
   if (stage <= STARTED && mayHaveBeenRestored(container, profile)) return 'may_have_been_restored';
   // Its times may all be that of its creation, and say nothing about when it ended.
   const failed = (stage === STARTED || stage === STOPPED) && container.times.proveFailedStart;
   return failed ? 'start_failed' : null;
 }
+
+/**
+ * Whether a runtime that works may not announce this, so that it says nothing of its stream. Where nobody knows what is sent of restored pods,
+ * all others are far more.
+ */
+export const mayBeUnannounced = (container: TrackedContainer, stage: Stage, profile: PlegProfile): boolean =>
+  mayHaveBeenRemoved(container, stage, profile) ||
+  (profile.restores === 'end_only' && stage <= STARTED && mayHaveBeenRestored(container, profile));
 
 /** Whether it ran before the session, and only an early list of the session says that it still did. */
 function mayHaveEndedBefore(
@@ -122,7 +129,12 @@ function mayHaveEndedBefore(
  * server, removePodSandbox), so no later list can rule it out. But CRI-O keeps a process for a sandbox whose containers share a PID
  * namespace, and announces its end whatever ends it (cri-o internal/lib/sandbox, NeedsInfra; server, handleExit).
  */
-export function mayHaveBeenRemoved({ isSandbox, times }: TrackedContainer, stage: Stage): boolean {
+function mayHaveBeenRemoved(
+  { isSandbox, times }: TrackedContainer,
+  stage: Stage,
+  { announcesSandboxRemoval }: PlegProfile,
+): boolean {
+  if (announcesSandboxRemoval) return false;
   return isSandbox ? stage === STOPPED && !times.hasSharedPid : stage === DELETED;
 }
 

@@ -558,11 +558,13 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (session === null || session.watermark < deadline) return;',
       'if (session === null) return;',
     ],
-    'what a runtime never announces makes its stream silent': ['if (mayBeSilent) return;', ''],
-    'a failed start is reported twice': ['if (stage !== STOPPED) return;', ''],
-    'an expectation is reported overdue at once': [
-      'emitter.now >= shift(expectation.proof.to, options.overdueAfter)',
-      'emitter.now >= expectation.proof.to',
+    'what a runtime never announces makes its stream silent': [
+      'if (mayBeUnannounced(container, stage, expectations.profile)) return;',
+      '',
+    ],
+    'what was restored makes its stream silent': [
+      '(container, stage, expectations.profile)) return;',
+      "(container, stage, { ...expectations.profile, restores: 'all' })) return;",
     ],
     'the time until a judgement is counted from the start of the window': [
       'const deadline = shift(provenAt(container, expectation), options.missedAfter);',
@@ -1239,7 +1241,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'return isSandbox ? stage === STOPPED && !times.hasSharedPid : stage === DELETED;',
       'return isSandbox && stage === STOPPED && !times.hasSharedPid;',
     ],
-    'what may have been restored is missed': ['mayHaveBeenRestored(container, profile)', 'false'],
+    'what may have been restored is missed': [
+      'if (stage <= STARTED && mayHaveBeenRestored(container, profile))',
+      'if (false as boolean)',
+    ],
     'what was announced as created may have been restored': [
       "restores === 'all' || stages.standing(CREATED).is === 'announced'",
       "restores === 'all'",
@@ -1262,8 +1267,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '(times.exact === null',
     ],
     'a sandbox may have been stopped by its removal, whatever the runtime': [
-      '!profile.announcesSandboxRemoval && mayHaveBeenRemoved',
-      'mayHaveBeenRemoved',
+      'if (announcesSandboxRemoval) return false;',
+      '',
     ],
     'what ended while the runtime was down ended when that noticed it': [
       'stage === STOPPED && container.times.ranUntil === null;',

@@ -156,7 +156,7 @@ export const silentStream: Oracle = (run) => {
   return { wrong: wrong.map(({ reportedAt }) => `at ${reportedAt}`), overlooked: [], clear: findings.length };
 };
 
-/** Whether the runtime had ten events to announce in a session that is called silent. Wrong lists show changes that there were not. */
+/** Whether the runtime had ten events to announce in a session that is called silent. Wrong lists show changes that there were not, and nobody knows what containerd 2.5 sends of restored pods. */
 function areEnoughOwed(
   { announcements, history }: GroundTruth,
   session: HistorySession | undefined,
@@ -164,7 +164,8 @@ function areEnoughOwed(
 ): boolean {
   const since = session?.opened ?? 0;
   const owed = announcements.filter(({ happened, sent }) => happened !== null && sent >= since && sent < by);
-  return history.wrongViews.length > 0 || owed.length >= 10;
+  const isKnown = history.wrongViews.length === 0 && history.runtime !== 'containerd-2.5';
+  return !isKnown || owed.length >= 10;
 }
 
 export const firstLists: Oracle = (run) => {
