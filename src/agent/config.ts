@@ -103,7 +103,12 @@ export const AGENT_SETTINGS = {
     "subscribe to the runtime's events: auto (if that is safe for the node), always or never",
     oneOf('auto', 'always', 'never'),
   ),
-  relistPeriod: withDefault('duration', '5s', 'time from one relist to the next', duration(200, 60_000)),
+  relistPeriod: withDefault(
+    'duration',
+    '5s',
+    'time from one relist to the next; longer while listing would take over a hundredth of it',
+    duration(200, 60_000),
+  ),
   overdueAfter: withDefault(
     'duration',
     '2s',
