@@ -76,6 +76,70 @@ test('a sandbox that lists only ever showed as ended may have been running in th
   expect(confirmed).toBe(2);
 });
 
+test('a lower bound by the wall clock fits within the error of that clock, also where a list shows the same as the event later', async () => {
+  const earlier: ContainerIdentity = { ...SANDBOX, id: 'c'.repeat(64), sandbox: 'c'.repeat(64) };
+  const sends = (seq: number, at: number, { id }: ContainerIdentity, type: EventType): StoredEvent => ({
+    ...{
+      seq,
+      received: seconds(at),
+      id,
+      identity: { ...SANDBOX, id, sandbox: id },
+      type: EVENT_TYPES.indexOf(type),
+    },
+    ...{ createdNs: BigInt(seconds(at)) * 1000n, replayed: false, hasSandboxStatus: true },
+  });
+  const listAt = (at: number): StoredRelist => {
+    const call = { start: seconds(at - 0.1), end: seconds(at), whole: true };
+    return { sandboxes: call, containers: call, failed: false, eventsTo: seconds(at) };
+  };
+  const exactTimes = { createdNs: '12200000000', startedNs: '0', finishedNs: '0', exitCode: 0, reason: '' };
+  const end = seconds(90);
+  const { differences, confirmed } = await auditEpoch({
+    ...epochWith(),
+    end,
+    sessions: [{ opened: seconds(0), closed: null, firstLiveNs: 1n }],
+    events: streamOf(
+      ...EVENT_TYPES.map((type, i) => sends(1 + i, 2 + i / 10, earlier, type)),
+      sends(5, 12.2, SANDBOX, 'CREATED'),
+      sends(6, 12.3, SANDBOX, 'STARTED'),
+      // It is announced before the sandbox leaves the list, which shows then that it ended.
+      sends(7, 13.5, SANDBOX, 'DELETED'),
+    ),
+    changes: streamOf<StoredChange>(
+      {
+        seq: 8,
+        from: seconds(12.9),
+        to: seconds(14),
+        identity: SANDBOX,
+        oldState: 'non-existent',
+        newState: 'exited',
+      },
+      {
+        seq: 10,
+        from: seconds(13.9),
+        to: seconds(60),
+        identity: SANDBOX,
+        oldState: 'exited',
+        newState: 'non-existent',
+      },
+    ),
+    findings: streamOf<StoredFinding>({
+      ...{ seq: 9, at: seconds(44.2), findingId: 'f', kind: 'missed', eventType: 'STOPPED', id: SANDBOX.id },
+      // Half a second before its creation, by a clock that the agent read another time.
+      ...{ cause: 'unannounced_by_list', from: seconds(11.7007), to: seconds(14), resolved: null },
+      ...{ announcedToOther: null, proof: { evidence: 'listed exited', exactTimes } },
+    }),
+    // For longer than a miss takes no list confirms that it is gone.
+    minutes: streamOf({
+      ...{ seq: 2_000, from: seconds(0), to: end, clock: 0, complete: true },
+      relists: [...Array.from({ length: 14 }, (_, i) => listAt(i + 1)), listAt(60)],
+    }),
+    lastMinute: 2_000,
+  });
+  expect(differences).toEqual([]);
+  expect(confirmed).toBe(1);
+});
+
 const seconds = (s: number) => mono(Math.round(s * 1e6));
 
 const SANDBOX: ContainerIdentity = {

@@ -6,7 +6,7 @@ import { invariant } from '../platform/invariant.ts';
 import type { ListedItem } from '../protocol/observation.ts';
 import { type Mono, millis, mono, shift } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
-import { FindingMatch } from './findingMatch.ts';
+import { FindingMatch, SETTLED_AFTER } from './findingMatch.ts';
 import { KubeletLateAudit } from './kubeletLateAudit.ts';
 import { ListContents } from './listContents.ts';
 import { Lookahead } from './lookahead.ts';
@@ -31,6 +31,8 @@ const AHEAD = millis(10 * 60_000);
 const REMEMBERED = millis(16 * 60_000);
 /** What began in the middle of an epoch knows everything after this. */
 const WARM_UP = REMEMBERED;
+/** What a finding may rest on is kept until it is settled, which is done once in a while. */
+const REFERRED_TO = SETTLED_AFTER + 2 * REMEMBERED;
 /** More than this from minute to minute is a step of the wall clock. */
 const CLOCK_DRIFT = millis(100);
 /** An event that was built so long after it was received shows a step that was undone within its minute. */
@@ -133,11 +135,15 @@ class EpochAudit {
 
   #forget(): void {
     const before = shift(this.#now, -REMEMBERED);
-    for (const seen of [this.#strangers, this.#seen])
-      for (const [id, at] of seen) if (at < before && !this.#lists.has(id)) seen.delete(id);
+    const settled = shift(this.#now, -REFERRED_TO);
+    for (const [ids, last] of [
+      [this.#strangers, settled],
+      [this.#seen, before],
+    ] as const)
+      for (const [id, at] of ids) if (at < last && !this.#lists.has(id)) ids.delete(id);
     for (const id of this.#ran) if (!this.#seen.has(id)) this.#ran.delete(id);
     this.#statuses.forget(before);
-    this.#recent.forget(before);
+    this.#recent.forget(settled);
     this.#kubeletLate.forget(before);
     this.#differences.push(...this.#match.settle(this.#now));
   }

@@ -23,7 +23,7 @@ interface Subject {
 }
 
 /** A subject is judged when nothing was found on it for so long: verdicts may wait for lists for some minutes. */
-const SETTLED_AFTER: Micros = millis(20 * 60_000);
+export const SETTLED_AFTER: Micros = millis(20 * 60_000);
 /** A wall-clock time may be off by this much. */
 const CLOCK_ERROR = millis(1_000);
 /** An event is not confirmed or contradicted after this. */
@@ -228,10 +228,11 @@ function sameSilence({ cause, from, to }: StoredFinding, made: Made): boolean {
 function fitsFrom(stored: Mono, made: Made, recent: RecentRecords, doubtful: boolean): boolean {
   const from = made.window?.from;
   if (from === undefined || stored === from) return true;
-  // Where no list showed the id, its own creation is the bound, by the wall clock.
   // Without a status on record the reading has no bound; nobody is accused.
   if (made.kind === 'unobservable' && made.proof['lowerBoundKnown'] === false) return true;
-  const byClock = made.proof['state'] === 'non-existent' || made.cause === 'sequence';
+  // Where no list had shown the id by then, its own creation is the bound, by the wall clock. It stays the bound of what a list shows later.
+  const byClock =
+    made.proof['state'] === 'non-existent' || made.cause === 'sequence' || !recent.boundedBy(from);
   if (byClock && Math.abs(stored - from) <= CLOCK_ERROR) return true;
   return doubtful && recent.boundedBy(stored);
 }

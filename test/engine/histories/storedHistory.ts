@@ -107,7 +107,8 @@ export function storedEpochOf(truth: GroundTruth): StoredEpoch {
   const end = Math.max(HORIZON, (relists.at(-1)?.compared ?? 0) + 1);
   const minutes = Array.from({ length: Math.ceil(end / MINUTE) }, (_, i) => {
     const [from, to] = [i * MINUTE, Math.min(end, (i + 1) * MINUTE)];
-    const clock = (wallAt(truth.history, to) - to) * 1000;
+    // The wall clock is read to the millisecond, the monotonic clock to the microsecond.
+    const clock = (wallAt(truth.history, to) - to) * 1000 - ((truth.history.salt + i * 7919) % 1000);
     const ofMinute = relists.filter(({ compared }) => compared >= from && compared < to);
     return {
       seq: records.length + i + 1,
