@@ -158,7 +158,7 @@ export class FindingMatch {
     const hasWindow = stored?.from !== null && made?.window !== null;
     if (id !== null && this.#restsOnDoubt(id, mono(Math.min(...times)), hasWindow))
       return 'a list was incomplete, or showed the id CREATED or UNKNOWN, which the records do not distinguish';
-    if (stored !== null && (restsOnTimes(stored) || this.#restsOnStatus(stored)))
+    if (stored !== null && (restsOnTimes(stored) || restsOnNamespace(stored) || this.#restsOnStatus(stored)))
       return 'it rests on a status that is not on record';
     if ((stored ?? made)?.cause === 'never_sent')
       return 'it names what this runtime never announces, which accuses nobody';
@@ -190,6 +190,14 @@ export class FindingMatch {
 function restsOnTimes({ kind, cause, proof }: StoredFinding): boolean {
   if (kind === 'short_life') return hasTimes(proof['exactTimes']);
   return cause === 'times_overlap' && hasTimes(proof['exactTimes']) && hasTimes(proof['exactTimesOfOther']);
+}
+
+/** Whether a removal may have ended a sandbox of CRI-O depends on its PID namespace, which a status says. */
+function restsOnNamespace({ cause, eventType, proof }: StoredFinding): boolean {
+  if (eventType !== 'STOPPED') return false;
+  const times = proof['exactTimes'];
+  const trait = typeof times === 'object' && times !== null && 'trait' in times ? times.trait : null;
+  return trait === 'shared_pid' || cause === 'may_have_been_removed';
 }
 
 const hasTimes = (times: unknown): boolean => typeof times === 'object' && times !== null;
