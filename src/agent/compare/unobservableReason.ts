@@ -97,10 +97,12 @@ function exceptionOf(
 ): UnobservableCause | null {
   if (mayHaveBeenRemoved(container, stage, profile)) return 'may_have_been_removed';
   if (stage <= STARTED && mayHaveBeenRestored(container, profile)) return 'may_have_been_restored';
-  // Its times may all be that of its creation, and say nothing about when it ended.
-  const failed = (stage === STARTED || stage === STOPPED) && container.times.proveFailedStart;
-  return failed ? 'start_failed' : null;
+  return hasFailedToStart(container, stage) ? 'start_failed' : null;
 }
+
+/** Its times may all be that of its creation, and say nothing about when it ended. */
+const hasFailedToStart = ({ times }: TrackedContainer, stage: Stage): boolean =>
+  (stage === STARTED || stage === STOPPED) && times.proveFailedStart;
 
 /**
  * Whether a runtime that works may not announce this, so that it says nothing of its stream. Where nobody knows what is sent of restored pods,
@@ -108,7 +110,8 @@ function exceptionOf(
  */
 export const mayBeUnannounced = (container: TrackedContainer, stage: Stage, profile: PlegProfile): boolean =>
   mayHaveBeenRemoved(container, stage, profile) ||
-  (profile.restores === 'end_only' && stage <= STARTED && mayHaveBeenRestored(container, profile));
+  (profile.restores === 'end_only' && stage <= STARTED && mayHaveBeenRestored(container, profile)) ||
+  (profile.failedStartsUnannounced && hasFailedToStart(container, stage));
 
 /** Whether it ran before the session, and only an early list of the session says that it still did. */
 function mayHaveEndedBefore(

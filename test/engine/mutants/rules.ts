@@ -1274,7 +1274,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'stage === STOPPED && container.times.ranUntil === null;',
       'stage === STOPPED && exact === null;',
     ],
-    'the start of what failed to start is missed': ["return failed ? 'start_failed' : null;", 'return null;'],
+    'the start of what failed to start is missed': [
+      "return hasFailedToStart(container, stage) ? 'start_failed' : null;",
+      'return null;',
+    ],
     'what was proven before the baseline is missed': [
       "if (!expectation.isCoverable) return 'before_baseline';",
       '',
