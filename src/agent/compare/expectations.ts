@@ -37,7 +37,7 @@ interface TransitionCounters {
 /** By when an id was gone, and what shows that. */
 type Removal = Pick<StageProof, 'to' | 'evidence'>;
 
-/** What a runtime never announces is reported so often while it is seen: a week of findings shows it, and no list of them is full of it. */
+/** A blind spot that is still seen is reported again after a day: each week of findings shows it, and it fills no list of them. */
 const BLIND_SPOT_AGAIN: Micros = millis(24 * 3_600_000);
 
 type Visit = (container: TrackedContainer, stage: Stage, expectation: Expectation) => void;
