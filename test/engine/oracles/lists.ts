@@ -163,7 +163,10 @@ function areEnoughOwed(
   by: number,
 ): boolean {
   const since = session?.opened ?? 0;
-  const owed = announcements.filter(({ happened, sent }) => happened !== null && sent >= since && sent < by);
+  // One that is held back is owed too.
+  const owed = announcements.filter(
+    ({ happened }) => happened !== null && happened >= since && happened < by,
+  );
   const isKnown = history.wrongViews.length === 0 && history.runtime !== 'containerd-2.5';
   return !isKnown || owed.length >= 10;
 }
