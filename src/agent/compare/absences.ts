@@ -9,9 +9,9 @@ import { CREATED, DELETED, STOPPED } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 
 export class Absences {
-  readonly #parts: Pick<ComparisonParts, 'containers' | 'expectations'>;
+  readonly #parts: Pick<ComparisonParts, 'expectations'>;
 
-  constructor(parts: Pick<ComparisonParts, 'containers' | 'expectations'>) {
+  constructor(parts: Pick<ComparisonParts, 'expectations'>) {
     this.#parts = parts;
   }
 
@@ -55,10 +55,9 @@ export class Absences {
   #proveGone(container: TrackedContainer, { end: to }: ListAnswer): void {
     const { isSandbox, lists, stages } = container;
     const { expectations } = this.#parts;
-    const { announcesSandboxRemoval, lead: longestLead } = expectations.profile;
     const bound = expectations.lowerBound(container, DELETED);
     // A list shows a sandbox for a while after its DELETED, which still comes after its creation.
-    const lead = isSandbox && lists.isListed ? longestLead : 0;
+    const lead = isSandbox && lists.isListed ? expectations.profile.lead : 0;
     const created = lists.lowerBound(CREATED) ?? Number.NEGATIVE_INFINITY;
     // Nobody knows how a sandbox that never came up is removed.
     const doubtful = isSandbox && !stages.ran;
@@ -66,6 +65,7 @@ export class Absences {
     const showing = { by: null, to, cause: 'unannounced_by_list', evidence: 'no longer listed' } as const;
     expectations.prove(container, DELETED, showing, { ...bound, from });
     // Where the DELETED is never sent, no verdict on it tells of the end.
+    const { announcesSandboxRemoval } = expectations.profile;
     if (isSandbox && stages.ran && !announcesSandboxRemoval) expectations.prove(container, STOPPED, showing);
   }
 }

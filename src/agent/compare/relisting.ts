@@ -216,7 +216,7 @@ export class Relisting {
     if (container.claimTimesQuery(listEnd)) this.#parts.emitter.query(container.identity);
   }
 
-  /** Records a change of what the kubelet would call the state. */
+  /** Records a change of what the kubelet would call the state. That a sandbox runs which was gone takes back its end. */
   #recordState(
     container: TrackedContainer,
     state: PlegState,

@@ -74,7 +74,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'const older = false;',
     ],
     'a sandbox is never announced gone before it leaves the list': [
-      'lists.isListed ? longestLead : 0;',
+      'lists.isListed ? expectations.profile.lead : 0;',
       'lists.isListed ? 0 : 0;',
     ],
     'a sandbox can be announced gone before its creation': [

@@ -12,8 +12,8 @@
  *   until it can be judged. That time begins with the answer, not with the list: only the answer says that it never ran.
  * First lists: from the first event of each session until the end of the first whole lists that begin after it a gap of the
  *   findings is reported, once and exactly; and no other.
- * Silent stream: not wrong where the session had received nothing by then, and ten events were due in it; for a starved one, nothing since what its window
- *   calls the last event, and that one it had received.
+ * Silent stream: not wrong where the session had received nothing by then, and ten events were due in it; for a starved one, nothing
+ *   since what its window calls the last event, and that one it had received.
  */
 
 import type { EventType } from '../../../src/protocol/record.ts';
@@ -156,7 +156,10 @@ export const silentStream: Oracle = (run) => {
   return { wrong: wrong.map(({ reportedAt }) => `at ${reportedAt}`), overlooked: [], clear: findings.length };
 };
 
-/** Whether the runtime had ten events to announce in a session that is called silent. Wrong lists show changes that there were not, and nobody knows what containerd 2.5 sends of restored pods. */
+/**
+ * Whether the runtime had ten events to announce in a session that is called silent. Wrong lists show changes that there were not, and nobody
+ * knows what containerd 2.5 sends of restored pods.
+ */
 function areEnoughOwed(
   { announcements, history }: GroundTruth,
   session: HistorySession | undefined,
