@@ -103,6 +103,11 @@ CREATE FUNCTION store.overlap_ms(from_a timestamptz, to_a timestamptz, from_b ti
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN greatest(0, extract(epoch FROM least(to_a, to_b) - greatest(from_a, from_b)))::float8 * 1000;
 
+-- The share of a minute of an agent, which ended at ended_at, that is between since and until. It lasts up to ten minutes while nothing happens.
+CREATE FUNCTION store.share_within(ended_at timestamptz, span_us int8, since timestamptz, until timestamptz) RETURNS float8
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN least(1, store.overlap_ms(ended_at - span_us * interval '1 microsecond', ended_at, since, until) * 1000 / greatest(1, span_us));
+
 -- The probability that relisting every period_ms misses a state that lasts duration_ms.
 CREATE FUNCTION store.chance_to_miss(duration_ms float8, period_ms float8) RETURNS float8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT

@@ -288,10 +288,11 @@ CREATE UNIQUE INDEX relist_change_once ON store.relist_change (node_id, context_
 CREATE INDEX relist_change_window_to ON store.relist_change USING brin (window_to);
 CREATE INDEX relist_change_container ON store.relist_change (container_key);
 
--- The figures of one minute; durations in microseconds.
+-- The figures of one minute, which goes on while nothing happens, up to ten; durations in microseconds.
 --   ended_at, wall_at                the end of the minute: its start and its length, and what the node's wall clock showed
 --   hist, kubelet_hist               without the empty buckets at the end
---   lists                            the times of each relist, from the minute's start: store.relists_of
+--   lists                            the times of each relist, from the minute's start: store.relists_of. Of a minute that went on, those of the first and
+--                                    of the last two
 --   kubelet_*                        from the kubelet's own metrics; null where it was not scraped or did not report them
 --   kubelet_intervals, _interval_us  the times between two relists that it counted in its mode at the end of the minute; their sum
 --   kubelet_counted_from, _to        the scrapes between which its calls were counted
@@ -405,7 +406,7 @@ CREATE INDEX relist_minute_hang ON store.relist_minute (node_id, hang_from) WHER
 
 -- What the minutes of an hour add up to, for answers over days: reading a week of it takes a sixtieth of reading the minutes, and it is kept longer.
 --   hour                    of UTC
---   minute_bits             a bit for each minute of the hour that has a row: of agents that follow one another in a minute, both have it
+--   minute_bits             a bit for each minute of the hour that a row is about: of agents that follow one another in a minute, both have it
 --   listed_us               of span_us, the minutes with a relist
 --   kubelet_*, *_us         null where none of the minutes has them; ages, sizes, errors since the kubelet's start and p99 are the greatest of a minute
 --   kubelet_counted_us      how long its calls were counted; _cpu_counted_us: with its processor time
@@ -485,7 +486,7 @@ BEGIN
     kubelet_sandbox_status_us, kubelet_container_status_us, pressure_us, cpu_some_us, io_some_us, io_full_us, memory_some_us, memory_full_us,
     kubelet_start_hist, kubelet_stop_hist)
   SELECT date_trunc('hour', m.minute, 'UTC'), m.day, m.node_id, m.context_id, m.cluster_id,
-         bit_or(1::int8 << (extract(epoch FROM m.minute) / 60 % 60)::int4),
+         bit_or(b.bits),
          store.fit_int8(sum(m.span_us)), store.fit_int8(coalesce(sum(m.span_us) FILTER (WHERE m.relists > 0), 0)), store.fit_int8(sum(m.covered_us)),
          max(m.max_us), sum(m.relists), sum(m.errors), sum(m.expected), sum(m.matched), sum(m.unobservable),
          max(m.sandboxes), max(m.containers), max(m.exited_sandboxes), max(m.exited_containers), max(m.sandbox_list_bytes),
@@ -499,7 +500,10 @@ BEGIN
          sum(m.kubelet_container_status_errors), sum(m.kubelet_sandbox_list_us), sum(m.kubelet_container_list_us), sum(m.kubelet_sandbox_status_us),
          sum(m.kubelet_container_status_us), sum(m.pressure_us), sum(m.cpu_some_us), sum(m.io_some_us), sum(m.io_full_us), sum(m.memory_some_us),
          sum(m.memory_full_us), store.hist_sum(m.kubelet_start_hist::int4[]), store.hist_sum(m.kubelet_stop_hist::int4[])
-  FROM added m, LATERAL (SELECT extract(epoch FROM m.kubelet_counted_to - m.kubelet_counted_from) * 1000000 AS us) c
+  FROM added m, LATERAL (SELECT extract(epoch FROM m.kubelet_counted_to - m.kubelet_counted_from) * 1000000 AS us) c,
+       -- As many minutes as it lasted, those of its hour.
+       LATERAL (SELECT (extract(epoch FROM m.minute) / 60 % 60)::int4 AS first, greatest(1, round(m.span_us / 60000000.0))::int4 AS minutes) f,
+       LATERAL (SELECT ((1::int8 << least(60, f.first + f.minutes)) - 1) & -(1::int8 << f.first) AS bits) b
   GROUP BY 1, m.day, m.node_id, m.context_id, m.cluster_id
   ON CONFLICT (node_id, context_id, hour, day) DO UPDATE SET
     minute_bits = h.minute_bits | excluded.minute_bits,

@@ -305,6 +305,18 @@ CROSS JOIN LATERAL (
   SELECT 'findings', s.end_cause, s.decided_through, s.ended_at, s.epoch, NULL, NULL, NULL, NULL, md5(s.epoch || ':findings')::uuid, NULL
   FROM store.epoch_span s
   WHERE s.node_id = n.node_id AND s.decided_through < s.ended_at
+  UNION ALL
+  -- What an agent that was killed had not written yet of a calm time.
+  SELECT w.scope, s.end_cause, m.ended_at, s.ended_at, s.epoch, NULL, NULL, NULL, NULL, md5(s.epoch || ':' || w.scope)::uuid, NULL
+  FROM store.epoch_span s
+  CROSS JOIN LATERAL (
+    SELECT m.ended_at, m.kubelet_relists FROM store.context x
+    JOIN store.relist_minute m ON m.node_id = x.node_id AND m.context_id = x.context_id
+    WHERE x.node_id = s.node_id AND x.epoch = s.epoch ORDER BY m.ended_at DESC LIMIT 1
+  ) m
+  CROSS JOIN (VALUES ('list'), ('kubelet')) AS w (scope)
+  WHERE s.node_id = n.node_id AND s.decided_through < s.ended_at AND m.ended_at < s.ended_at - interval '2 minutes'
+    AND (w.scope = 'list' OR m.kubelet_relists IS NOT NULL)
 ) g;
 
 CREATE TYPE plegwatch.undeclared_gap AS (cluster text, node text, scope text, from_at timestamptz, to_at timestamptz, epoch uuid);
@@ -328,7 +340,9 @@ CROSS JOIN LATERAL (
     FROM store.setting
   ), span AS (
     SELECT s.epoch, s.last_seq, greatest(s.started_at, since, kept.gaps) AS from_at,
-           least(coalesce(s.ended_at, s.complete_through), until) AS to_at
+           least(coalesce(s.ended_at, s.complete_through), until) AS to_at,
+           -- Of a calm time only its end says how it was: that is still to come, or a gap that follows from the last minute.
+           s.ended_at IS NULL AS is_running, s.ended_at IS NULL OR s.decided_through < s.ended_at AS lacks_end
     FROM store.epoch_span s, kept
     WHERE s.node_id = n.node_id AND s.started_at < until AND coalesce(s.ended_at, s.complete_through) > greatest(since, kept.gaps)
   ), session AS (
@@ -415,7 +429,9 @@ CROSS JOIN LATERAL (
   ), watched AS (
     SELECT 'stream' AS scope, s.epoch, s.from_at, s.to_at, interval '0' AS precision FROM span s
     UNION ALL
-    SELECT w.scope, s.epoch, greatest(s.from_at, kept.minutes), s.to_at, interval '2 minutes'
+    SELECT w.scope, s.epoch, greatest(s.from_at, kept.minutes),
+           least(s.to_at, CASE WHEN s.lacks_end THEN (SELECT greatest(max(m.ended_at), CASE WHEN s.is_running THEN s.to_at - interval '11 minutes' END)
+                                                  FROM minute m WHERE m.epoch = s.epoch) END), interval '2 minutes'
     FROM span s, kept, (VALUES ('list'), ('kubelet')) AS w (scope)
     -- Without --kubelet-url there are neither scrapes nor gaps of the kubelet.
     WHERE w.scope = 'list' OR EXISTS (SELECT FROM minute m WHERE m.epoch = s.epoch AND m.kubelet_relists IS NOT NULL)
@@ -484,7 +500,7 @@ FROM (
   GROUP BY c.name, n.name, r.minute, r.day
 ) m;
 
--- Every relist: its two calls, and whether their answers were complete. One that failed has its begin and its end for both.
+-- Relists: every one around which anything happened. Its two calls, and whether their answers were complete. One that failed has its begin and its end for both.
 CREATE VIEW plegwatch.relists WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node,
        m.began_at + l.sandboxes_from * interval '1 microsecond' AS sandboxes_from,

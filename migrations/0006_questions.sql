@@ -205,7 +205,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN nullif(CASE by_label WHEN 'os_image' THEN os_image WHEN 'kernel_version' THEN kernel_version ELSE labels ->> by_label END, '');
 
 -- What the minutes from since to until add up to, by context and hour or part of one: whole hours are read as such, minutes only of the hours in which
--- the period begins or ends. at: the hour, or the minute. A single query without STRICT, so that the planner inlines it.
+-- the period begins or ends, and of each what is within it. at: the hour, or the minute. A single query without STRICT, so that the planner inlines it.
 CREATE FUNCTION store.coverage(since timestamptz, until timestamptz)
 RETURNS TABLE (node_id int4, context_id int4, at timestamptz, is_hour bool, span_us int8, covered_us int8, matched int8, relists int8, max_us int8)
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -216,10 +216,14 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     AND h.hour >= (SELECT since) AND h.hour < (SELECT date_trunc('hour', until, 'UTC'))
   UNION ALL
   -- Without these casts it is no plain append, and no worker helps to read the hours.
-  SELECT m.node_id, m.context_id, m.minute, false, m.span_us::int8, m.covered_us::int8, m.matched::int8,
-         m.relists::int8, m.max_us::int8
+  SELECT m.node_id, m.context_id, greatest(m.minute, since), false,
+         (m.span_us * store.share_within(m.ended_at, m.span_us, since, until))::int8,
+         (m.covered_us * store.share_within(m.ended_at, m.span_us, since, until))::int8,
+         (CASE WHEN m.minute >= since THEN m.matched ELSE 0 END)::int8, (m.relists * store.share_within(m.ended_at, m.span_us, since, until))::int8,
+         m.max_us::int8
   FROM store.relist_minute m
-  WHERE m.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date AND m.minute >= since AND m.minute < until
+  WHERE m.day BETWEEN ((since - interval '10 minutes') AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date
+    AND m.minute > since - interval '10 minutes' AND m.minute < until AND m.ended_at > since
     AND (m.minute < date_trunc('hour', since + interval '1 hour' - interval '1 microsecond', 'UTC') OR m.minute >= date_trunc('hour', until, 'UTC'))
 $$;
 REVOKE ALL ON FUNCTION store.coverage(timestamptz, timestamptz) FROM PUBLIC;
@@ -318,7 +322,8 @@ RETURNS SETOF plegwatch.completeness_of_day LANGUAGE sql STABLE PARALLEL SAFE AS
     GROUP BY 1, 2
   ), node_day AS (
     SELECT n.cluster_id, d.day, n.node_id, d.to_at,
-           1e6 * extract(epoch FROM least(d.to_at, now()) - greatest(d.from_at, n.first_seen)) AS possible_us
+           -- The last minutes of a calm time are still to come.
+           1e6 * extract(epoch FROM least(d.to_at, now() - interval '11 minutes') - greatest(d.from_at, n.first_seen)) AS possible_us
     FROM generate_series(first_day::timestamp, last_day::timestamp, interval '1 day') AS g (at)
     CROSS JOIN LATERAL (SELECT g.at::date AS day, g.at AT TIME ZONE 'UTC' AS from_at, (g.at + interval '1 day') AT TIME ZONE 'UTC' AS to_at) d
     JOIN store.node n ON n.first_seen < least(d.to_at, now())

@@ -181,10 +181,10 @@ COMMENT ON COLUMN plegwatch.gaps.filled_at IS 'when they arrived after all';
 COMMENT ON COLUMN plegwatch.gaps.gap_id IS 'the id of the gap';
 COMMENT ON COLUMN plegwatch.gaps.record_bytes IS 'what arrived in place of a record that cannot be stored';
 
-COMMENT ON VIEW plegwatch.relist_minutes IS 'One row per node and minute: the relists of the agent. A row is about the time from from_at to to_at, which begins in its minute and usually ends in the next one.';
+COMMENT ON VIEW plegwatch.relist_minutes IS 'The relists of the agent. A row is about the time from from_at to to_at: a minute, or up to ten in which nothing happened. Nothing is said twice: where a row goes on, the next minutes have none.';
 COMMENT ON COLUMN plegwatch.relist_minutes.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.relist_minutes.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.relist_minutes.minute IS 'the UTC minute in which its time begins: what happened at 07:31:02 can be in the row of 07:30';
+COMMENT ON COLUMN plegwatch.relist_minutes.minute IS 'the UTC minute in which its time begins: what happened at 07:31:02 can be in the row of 07:30, and relists in that of 07:22';
 COMMENT ON COLUMN plegwatch.relist_minutes.relists IS 'how many relists succeeded';
 COMMENT ON COLUMN plegwatch.relist_minutes.errors IS 'how many failed';
 COMMENT ON COLUMN plegwatch.relist_minutes.p50_ms IS 'the median duration of those that succeeded; null if none did';
@@ -215,7 +215,7 @@ COMMENT ON COLUMN plegwatch.relist_minutes.kubelet_version IS 'the version of th
 COMMENT ON COLUMN plegwatch.relist_minutes.from_at IS 'since when everything in the row was counted';
 COMMENT ON COLUMN plegwatch.relist_minutes.to_at IS 'until when';
 
-COMMENT ON VIEW plegwatch.relists IS 'One row per relist of the agent.';
+COMMENT ON VIEW plegwatch.relists IS 'One row per relist of the agent; of more than two minutes in which nothing happened only the first and the last two.';
 COMMENT ON COLUMN plegwatch.relists.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.relists.node IS 'the name of the Node';
 COMMENT ON COLUMN plegwatch.relists.sandboxes_from IS 'when the call for sandboxes began';
@@ -263,7 +263,7 @@ COMMENT ON COLUMN plegwatch.relist_hours.runtime_version IS 'its version';
 COMMENT ON COLUMN plegwatch.relist_hours.kubelet_version IS 'the version of the kubelet at that time';
 COMMENT ON COLUMN plegwatch.relist_hours.epoch IS 'the run of the agent';
 
-COMMENT ON VIEW plegwatch.kubelet_minutes IS 'One row per node and minute in which the kubelet was scraped: its own figures. A row is about the time from counted_from to counted_to, which begins at the last scrape before its minute and usually ends in the next minute.';
+COMMENT ON VIEW plegwatch.kubelet_minutes IS 'The figures of the kubelet itself, where it was scraped: a row for each minute, or for up to ten in which nothing happened. It is about the time from counted_from to counted_to, which begins at the last scrape before its minute.';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.node IS 'the name of the Node';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.minute IS 'the UTC minute in which the first of its scrapes can have been: what the kubelet did at 07:31:02 can be in the row of 07:30';

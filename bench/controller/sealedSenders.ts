@@ -29,6 +29,8 @@ export interface PlannedBatch {
   readonly at: number;
   readonly objects: readonly ContainerIdentity[];
   readonly records: (clock: PlanClock) => EvidenceRecord[];
+  /** It has no record, and shows that the node's agent runs: no answer is asked for. */
+  readonly isSign?: boolean;
 }
 
 interface PlayedPlan {
@@ -46,6 +48,7 @@ interface PlayedPlan {
 
 interface Ready {
   readonly at: number;
+  readonly isSign: boolean;
   readonly agent: Agent;
   readonly batch: SealedBatch;
 }
@@ -147,10 +150,12 @@ export class SealedSenders {
         const now = Date.now();
         if (from + one.at > now) break;
         late.push(now - from - one.at);
-        const { agent, batch } = one;
-        agent.sent = batch.last;
-        agent.wait = MIN_WAIT_MS;
-        agent.askAt = Math.min(agent.askAt ?? Number.POSITIVE_INFINITY, now + PASS_MS);
+        const { agent, batch, isSign } = one;
+        if (!isSign) {
+          agent.sent = batch.last;
+          agent.wait = MIN_WAIT_MS;
+          agent.askAt = Math.min(agent.askAt ?? Number.POSITIVE_INFINITY, now + PASS_MS);
+        }
         this.#connections[agent.queue]?.inbox.add(batch).catch((error: unknown) => {
           failure ??= error;
         });
@@ -214,6 +219,7 @@ export class SealedSenders {
     agent.next = batch.last + 1;
     return {
       at: planned.at,
+      isSign: planned.isSign ?? false,
       agent,
       batch: new SealedBatch(batchId(batch), await encodeBatch(batch), batch.last),
     };
@@ -223,9 +229,10 @@ export class SealedSenders {
     const { incarnation, startedUs, next } = this.#agentOf(planned);
     const wall = (ms: number) => Math.round((from + ms) * 1000);
     const t = (ms: number) => wall(ms) - startedUs;
-    const { at, objects } = planned;
+    const { at, isSign = false, objects } = planned;
     const times = { mono0: t(at), wall0: wall(at) };
-    return incarnation.batch(next, planned.records({ t, wall }), { ...times, objects });
+    const signs = isSign ? { signs: { decided: t(at - 10_000), scraped: t(at - 1_000) } } : {};
+    return incarnation.batch(next, planned.records({ t, wall }), { ...times, ...signs, objects });
   }
 
   #agentOf({ node }: PlannedBatch): Agent {

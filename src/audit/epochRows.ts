@@ -61,23 +61,14 @@ export const initialOf = (
   state: stateOf(row.states & 15),
 });
 
-export function minuteOf({
-  seq,
-  ended,
-  span,
-  wall,
-  lists,
-  relists,
-}: RowOf<typeof readMinutes>): StoredMinute {
+export function minuteOf({ seq, ended, span, wall, lists }: RowOf<typeof readMinutes>): StoredMinute {
   const from = mono(ended - span);
-  const stored = relistsOf(unpackLists(lists), from);
   return {
     seq,
     from,
     to: ended,
     clock: wall - ended,
-    relists: stored,
-    complete: stored.length === relists,
+    relists: relistsOf(unpackLists(lists), from),
   };
 }
 

@@ -3,7 +3,7 @@
  */
 import * as v from 'valibot';
 import { type Mono, mono } from '../protocol/units.ts';
-import { type Field, float8, int4, int8, text } from '../store/schema/columns.ts';
+import { type Field, float8, int4, text } from '../store/schema/columns.ts';
 import {
   container,
   containerEvent,
@@ -62,7 +62,7 @@ export const readMinutes = statement(
   readMinutesSql,
   rowOf({
     ...{ seq: relistMinute.seq, ended: MONO, span: relistMinute.span_us, wall: float8 },
-    ...{ lists: relistMinute.lists, relists: int8 },
+    ...{ lists: relistMinute.lists },
   }),
 );
 export const readInitial = statement(readInitialSql, rowOf(LISTED));

@@ -69,8 +69,6 @@ export interface StoredMinute {
   /** The wall clock at its end, less `to`. */
   readonly clock: number;
   readonly relists: readonly StoredRelist[];
-  /** False where it had more relists than it says the times of. */
-  readonly complete: boolean;
 }
 
 export interface StoredSession {

@@ -264,6 +264,33 @@ export class TrafficNode {
     };
   }
 
+  /** The record of so many minutes in which nothing happens. */
+  calmMinutes(minutes: number): RecordOf<'relist_minute'> {
+    const minute = this.minute(1);
+    const { calls } = minute.kubelet ?? {};
+    const [first, ...others] = Array.from({ length: minute.lists.length / 6 }, (_, i) =>
+      minute.lists.slice(6 * i, 6 * i + 6),
+    );
+    const span = minutes * minute.span;
+    return {
+      ...minute,
+      ...{
+        span,
+        covered: span,
+        relists: minutes * minute.relists,
+        hist: minute.hist.map((count) => minutes * count),
+      },
+      lists: [
+        first ?? [],
+        ...others.slice(-2).map((list) => list.map((each) => each + span - minute.span)),
+      ].flat(),
+      ...{ expected: 0, matched: 0 },
+      ...(minute.kubelet === undefined || calls === undefined
+        ? {}
+        : { kubelet: { ...minute.kubelet, calls: { ...calls, to: calls.to + span - minute.span } } }),
+    };
+  }
+
   readonly #isDue = (minute: number): boolean => (minute + this.#no) % this.#rates.minutesAPod === 0;
 
   /** About a log-normal time. */

@@ -110,6 +110,11 @@ export class Comparison {
     return this.#parts.kubelet.takeMinute();
   }
 
+  /** Whether the next {@link take} hands over a record. */
+  get hasRecords(): boolean {
+    return this.#parts.emitter.hasEmissions;
+  }
+
   /** Hands over the output since the last call. */
   take(): ComparisonOutput {
     return this.#parts.emitter.take();

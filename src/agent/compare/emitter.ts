@@ -50,6 +50,11 @@ export class Emitter {
     if (at > this.#now) this.#now = at;
   }
 
+  /** Whether there is a record that nobody has taken. */
+  get hasEmissions(): boolean {
+    return this.#emissions.length > 0;
+  }
+
   take(): ComparisonOutput {
     const output = { emissions: this.#emissions, queries: this.#queries, podQueries: this.#podQueries };
     this.#emissions = [];

@@ -68,8 +68,17 @@ export class KubeletMonitor {
     return this.#relists.areSlow;
   }
 
-  takeMinute(): KubeletMinute | undefined {
+  /** When it was last scraped; null before the first time. */
+  get lastScraped(): Mono | null {
+    return this.#minutes.lastScraped;
+  }
+
+  /** Keeps the mode for the next agent. To be called once a minute. */
+  save(): void {
     if (this.#hasScraped) this.#options.store.save(this.#tracker);
+  }
+
+  takeMinute(): KubeletMinute | undefined {
     return this.#minutes.take();
   }
 

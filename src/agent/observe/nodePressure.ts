@@ -89,24 +89,39 @@ export function pressureBetween(before: PressureReading, now: PressureReading): 
   return isUsable ? { span, ...pressure } : undefined;
 }
 
+/** Waits for more than this share of a minute are worth a record of their own. */
+const HIGH = 0.1;
+
 /** Reads the counters once a minute. That they cannot be read is logged once. */
 export class PressureMeter {
   readonly #read: ReadPressure;
   readonly #log: Pick<Logger, 'info'>;
   #last: PressureReading | null;
+  #looked: PressureReading | null;
   #hasLogged = false;
 
   constructor(now: Mono, log: Pick<Logger, 'info'>, read: ReadPressure) {
     this.#read = read;
     this.#log = log;
     this.#last = this.#take(now);
+    this.#looked = this.#last;
   }
 
   /** The pressure since the call before; undefined where one of the two readings failed. */
   takeMinute(now: Mono): NodePressure | undefined {
     const before = this.#last;
     this.#last = this.#take(now);
+    this.#looked = this.#last;
     return before === null || this.#last === null ? undefined : pressureBetween(before, this.#last);
+  }
+
+  /** Whether tasks waited for long since the last look, which is a call of this or of {@link takeMinute}. */
+  wasHigh(now: Mono): boolean {
+    const before = this.#looked;
+    this.#looked = this.#take(now);
+    if (before === null || this.#looked === null) return false;
+    const { span, ...waited } = pressureBetween(before, this.#looked) ?? { span: 0 };
+    return Object.values(waited).some((each) => each > HIGH * span);
   }
 
   #take(at: Mono): PressureReading | null {

@@ -56,6 +56,7 @@ async function observe(
       start: monoNow(),
       lastObserved: null,
       setContext: () => undefined,
+      setSigns: () => undefined,
       append: (record) => void records.push(record),
     },
     metrics,

@@ -249,8 +249,8 @@ export class Observer {
     this.#kubelet?.tick(now);
     this.#pods?.tick(now);
     this.#searchSlowStatuses();
-    if (this.#relists.minuteHasPassed(now) || this.#slowStatuses.hasNews) this.#endMinute(now);
     this.#reportChanges();
+    if (this.#relists.minuteHasPassed(now, wall) || this.#slowStatuses.hasNews) this.#endMinute(now);
   }
 
   #searchSlowStatuses(): void {
@@ -262,7 +262,6 @@ export class Observer {
   }
 
   #endMinute(now: Mono): void {
-    this.#reportChanges();
     this.#relists.reportMinute(now);
     this.#stream.reportSession();
     void this.#checkVersion();

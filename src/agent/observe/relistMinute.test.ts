@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
 import type { ListedItem, ShownState } from '../../protocol/observation.ts';
-import { parseRecord, RELIST_BOUNDS_MS } from '../../protocol/record.ts';
+import { LIST_FIELDS, parseRecord, RELIST_BOUNDS_MS } from '../../protocol/record.ts';
 import { type Mono, millis, mono, shift, wall } from '../../protocol/units.ts';
 import type { ComparisonCounters } from '../compare/comparison.ts';
-import { MINUTE, RelistMinute } from './relistMinute.ts';
+import { FIRST_MINUTE, MINUTE, RelistMinute } from './relistMinute.ts';
 
 const START = mono(5_000_000);
+const BEGUN = { now: START, wall: wall(1_699_999_940e6) };
 const END = { now: mono(65_000_000), wall: wall(1_700_000_000e6) };
 const figures = (more: Partial<ComparisonCounters> = {}): ComparisonCounters => ({
   expected: 0,
@@ -34,7 +35,7 @@ const relist = (start: Mono, ms = 1) => ({
 });
 
 test('an uneventful minute is a record of zeros', () => {
-  const record = new RelistMinute(mono(START + 60e6), MINUTE, figures()).record(
+  const record = new RelistMinute({ ...BEGUN, now: mono(START + 60e6) }, MINUTE, figures()).record(
     START,
     { now: mono(START + 70e6), wall: wall(1_700_000_070e6) },
     known(),
@@ -52,7 +53,7 @@ test('an uneventful minute is a record of zeros', () => {
 });
 
 test('a relist counts in the first bucket whose bound it does not exceed, a longer one in the last', () => {
-  const minute = new RelistMinute(START, MINUTE, figures());
+  const minute = new RelistMinute(BEGUN, MINUTE, figures());
   for (const ms of [0.2, 1, 1.001, 5, 65_536, 65_537, 1e6]) minute.addRelist(relist(START), null, stats(ms));
   const { hist, relists, max } = minute.record(START, END, known());
   expect(relists).toBe(7);
@@ -63,7 +64,7 @@ test('a relist counts in the first bucket whose bound it does not exceed, a long
 });
 
 test('sizes are those of the last relist, errors are counted', () => {
-  const minute = new RelistMinute(START, MINUTE, figures());
+  const minute = new RelistMinute(BEGUN, MINUTE, figures());
   minute.addRelist(relist(START), null, stats(1));
   minute.addRelist(
     {
@@ -84,7 +85,7 @@ test('sizes are those of the last relist, errors are counted', () => {
 
 test('the counters of a minute are the increase since it started', () => {
   const before = figures({ expected: 10, matched: 8, unobservable: 1, covered: 1000.4 });
-  const minute = new RelistMinute(START, MINUTE, before);
+  const minute = new RelistMinute(BEGUN, MINUTE, before);
   // What happens to the figures later does not reach back.
   Object.assign(before, { expected: 99 });
   const after = figures({ expected: 15, matched: 12, unobservable: 1, covered: 61_000_000.9 });
@@ -94,7 +95,7 @@ test('the counters of a minute are the increase since it started', () => {
 });
 
 test('a minute says until when everything was decided when it ended', () => {
-  const record = new RelistMinute(START, MINUTE, figures()).record(
+  const record = new RelistMinute(BEGUN, MINUTE, figures()).record(
     START,
     END,
     known(figures(), shift(START, 7e6)),
@@ -103,7 +104,7 @@ test('a minute says until when everything was decided when it ended', () => {
 });
 
 test('a minute says when each of its list calls began and ended, which answers were incomplete, which relists failed and which events came before', () => {
-  const minute = new RelistMinute(START, MINUTE, figures());
+  const minute = new RelistMinute(BEGUN, MINUTE, figures());
   minute.addRelist(
     { sandboxes: list(shift(START, -500), 2), containers: list(shift(START, 1_600), 3, false) },
     null,
@@ -125,7 +126,7 @@ test('a minute says when each of its list calls began and ended, which answers w
 });
 
 test('a minute of more relists than a record takes says when the first of them were', () => {
-  const minute = new RelistMinute(START, MINUTE, figures());
+  const minute = new RelistMinute(BEGUN, MINUTE, figures());
   for (let i = 0; i < 1_500; i++) minute.addRelist(relist(shift(START, i * 1000), 0), null, stats(1));
   const record = minute.record(START, END, known());
   expect(record).toMatchObject({ relists: 1_500 });
@@ -134,7 +135,53 @@ test('a minute of more relists than a record takes says when the first of them w
 });
 
 test('a relist further from the start of its minute than four bytes can say is left out', () => {
-  const minute = new RelistMinute(START, MINUTE, figures());
+  const minute = new RelistMinute(BEGUN, MINUTE, figures());
   minute.addRelist(relist(shift(START, 3e9)), null, stats(1));
   expect(minute.record(START, END, known())).toMatchObject({ relists: 1, lists: [] });
+});
+
+const after = (seconds: number, drift = 0) => ({
+  now: shift(START, millis(1_000 * seconds)),
+  wall: wall(BEGUN.wall + 1e6 * seconds + 1e3 * drift),
+});
+const begun = (length = MINUTE, clocks = BEGUN) => new RelistMinute(clocks, length, figures());
+
+test('a minute in which nothing happens goes on for ten', () => {
+  const minute = begun();
+  expect([59, 60, 599].map((seconds) => minute.isOver(after(seconds)))).toEqual([false, false, false]);
+  expect([59, 61].map((seconds) => minute.isGoingOn(after(seconds).now))).toEqual([false, true]);
+  expect(minute.isOver(after(600))).toBe(true);
+});
+
+test('a minute in which something happened is over after a minute, or at once if it went on', () => {
+  const minute = begun();
+  minute.disturb();
+  expect([59, 60].map((seconds) => minute.isOver(after(seconds)))).toEqual([false, true]);
+  expect(minute.isGoingOn(after(61).now)).toBe(false);
+});
+
+test('the first minute does not go on', () => {
+  expect(begun(FIRST_MINUTE).isOver(after(10))).toBe(true);
+});
+
+test('a minute goes on neither into the next hour of UTC nor while the clocks drift apart', () => {
+  const beforeTheHour = begun(MINUTE, { now: START, wall: wall(1_699_999_200e6 - 100e6) });
+  const clocks = (seconds: number) => ({
+    now: after(seconds).now,
+    wall: wall(1_699_999_200e6 - 100e6 + seconds * 1e6),
+  });
+  expect(beforeTheHour.isOver(clocks(99))).toBe(false);
+  expect(beforeTheHour.isOver(clocks(100))).toBe(true);
+  expect(begun().isOver(after(61, 25))).toBe(false);
+  expect(begun().isOver(after(61, 26))).toBe(true);
+  expect(begun().isOver(after(61, -26))).toBe(true);
+});
+
+test('of a minute that went on the first relist and the last two have their times, and all count', () => {
+  const minute = begun();
+  for (let n = 0; n < 40; n += 1) minute.addRelist(relist(shift(START, millis(5_000 * n))), null, stats(1));
+  const record = minute.record(START, after(200), known());
+  expect(record.relists).toBe(40);
+  expect(record.lists.filter((_, i) => i % LIST_FIELDS.length === 0)).toEqual([0, 190e6, 195e6]);
+  expect(minute.record(START, after(120), known()).lists).toHaveLength(40 * LIST_FIELDS.length);
 });

@@ -1,5 +1,5 @@
 /*
- * One minute of relists, summed up on the agent, so that an idle node sends one small record a minute.
+ * One minute of relists, summed up on the agent. While nothing happens it goes on, up to ten minutes, so that a calm node sends little.
  */
 import type { ListAnswer, Relist } from '../../protocol/observation.ts';
 import { LIST_FLAGS, MAX_INT4, MAX_LISTED, RELIST_BOUNDS_MS, type RecordOf } from '../../protocol/record.ts';
@@ -9,6 +9,13 @@ import type { Comparison, ComparisonCounters } from '../compare/comparison.ts';
 export const MINUTE: Micros = millis(60_000);
 /** The first minute of an epoch is short, so that a node where plegwatch was just installed soon has figures. */
 export const FIRST_MINUTE: Micros = millis(10_000);
+/** A minute goes on for at most this long. */
+export const LONGEST_MINUTE: Micros = millis(600_000);
+const HOUR_US = 3_600_000_000;
+/** If the two clocks of the node drift apart by more than this, each minute says what the wall clock showed. */
+const MAX_DRIFT: Micros = millis(25);
+/** Of one that went on, the times of so many relists are kept at its end, beside the first: what follows is bounded by them. */
+const LAST_LISTS = 2;
 
 /** One successful relist. */
 export interface RelistStats {
@@ -18,9 +25,16 @@ export interface RelistStats {
   readonly containerListBytes: number;
 }
 
+interface Clocks {
+  readonly now: Mono;
+  readonly wall: Wall;
+}
+
 export class RelistMinute {
   readonly start: Mono;
-  readonly length: Micros;
+  readonly #startWall: Wall;
+  readonly #length: Micros;
+  #isCalm = true;
   readonly #before: Readonly<ComparisonCounters>;
   readonly #hist: number[] = Array.from({ length: RELIST_BOUNDS_MS.length + 1 }, () => 0);
   readonly #lists: number[][] = [];
@@ -30,10 +44,34 @@ export class RelistMinute {
   #last: { readonly relist: Relist; readonly stats: RelistStats } | null = null;
 
   /** `counters`: those of the comparison when the minute starts. */
-  constructor(start: Mono, length: Micros, counters: Readonly<ComparisonCounters>) {
-    this.start = start;
-    this.length = length;
+  constructor({ now, wall }: Clocks, length: Micros, counters: Readonly<ComparisonCounters>) {
+    this.start = now;
+    this.#startWall = wall;
+    this.#length = length;
     this.#before = { ...counters };
+  }
+
+  /** Something happens in it that anybody could ask about by itself. */
+  disturb(): void {
+    this.#isCalm = false;
+  }
+
+  /** Whether it goes on because nothing has happened. */
+  isGoingOn(now: Mono): boolean {
+    return this.#isCalm && between(this.start, now) > this.#length;
+  }
+
+  /** Whether it is over. While nothing happens it goes on, up to ten minutes and the end of the hour of UTC. */
+  isOver({ now, wall }: Clocks): boolean {
+    const lasted = between(this.start, now);
+    if (lasted < this.#length) return false;
+    return (
+      !this.#isCalm ||
+      this.#length < MINUTE ||
+      lasted >= LONGEST_MINUTE ||
+      hourOf(wall) !== hourOf(this.#startWall) ||
+      Math.abs(wall - this.#startWall - lasted) > MAX_DRIFT
+    );
   }
 
   /** `lastEvent`: when the last event was received that was compared before. */
@@ -70,19 +108,21 @@ export class RelistMinute {
   /** `wall`: the wall clock now. `counters` and `decidedUntil`: those of the comparison. `others`: what others observed in it. */
   record(
     epochStart: Mono,
-    { now, wall }: { readonly now: Mono; readonly wall: Wall },
+    { now, wall }: Clocks,
     { counters, decidedUntil }: Pick<Comparison, 'counters' | 'decidedUntil'>,
     others: Pick<RecordOf<'relist_minute'>, 'kubelet' | 'statuses' | 'kubeletLag' | 'pressure'> = {},
   ): RecordOf<'relist_minute'> {
     const added = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
       Math.max(0, Math.round(counters[key] - this.#before[key]));
     const last = this.#last;
+    const span = Math.max(0, between(this.start, now));
+    const lists = span <= 2 * MINUTE ? this.#lists : endsOf(this.#lists);
     return {
       type: 'relist_minute',
       t: since(epochStart, this.start),
-      span: Math.max(0, between(this.start, now)),
+      span,
       wall: Math.max(0, Math.round(wall)),
-      lists: this.#lists.flat(),
+      lists: lists.flat(),
       relists: this.#relists,
       errors: this.#errors,
       max: Math.round(this.#max),
@@ -102,6 +142,11 @@ export class RelistMinute {
     };
   }
 }
+
+const hourOf = (wall: Wall): number => Math.floor(wall / HOUR_US);
+
+const endsOf = <T>(lists: readonly T[]): readonly T[] =>
+  lists.length <= 1 + LAST_LISTS ? lists : [...lists.slice(0, 1), ...lists.slice(-LAST_LISTS)];
 
 function exitedOf({ items }: ListAnswer): number {
   let exited = 0;

@@ -3,11 +3,11 @@
  * gaps, the metrics and the minute.
  */
 import type { RuntimeProfile } from '../../cri/profiles.ts';
-import { wallNow } from '../../platform/clock.ts';
+import { readClocks, wallNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { Relist } from '../../protocol/observation.ts';
 import { cleanText } from '../../protocol/text.ts';
-import { between, type Mono } from '../../protocol/units.ts';
+import { between, type Mono, since, type Wall } from '../../protocol/units.ts';
 import type { Comparison } from '../compare/comparison.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
@@ -35,7 +35,7 @@ export interface RelistMonitorOptions extends RelisterOptions {
   readonly log: Logger;
   readonly kubelet: KubeletMonitor | null;
   readonly slowStatuses: Pick<SlowStatusSearch, 'takeMinute'>;
-  readonly pressure: Pick<PressureMeter, 'takeMinute'>;
+  readonly pressure: Pick<PressureMeter, 'takeMinute' | 'wasHigh'>;
   /** A relist succeeded; `recovered`: the one before had failed. To be reported now. */
   readonly onRelist: (recovered: boolean) => void;
 }
@@ -46,6 +46,8 @@ export class RelistMonitor {
   readonly #listGaps: ListGaps;
   readonly #hangs = new ListHangs();
   #minute: RelistMinute;
+  /** When the signs were last said, and up to when everything was decided by the records until then. */
+  #said: { readonly at: Mono; readonly decided: Mono };
   #lastEvent: Mono | null = null;
   #last: Relist | null = null;
   #wasSlow = false;
@@ -54,7 +56,9 @@ export class RelistMonitor {
     const { comparison, epochStart, gaps, malformed } = options;
     this.#options = options;
     this.#listGaps = new ListGaps(gaps);
-    this.#minute = new RelistMinute(epochStart, FIRST_MINUTE, comparison.counters);
+    this.#minute = new RelistMinute({ now: epochStart, wall: wallNow() }, FIRST_MINUTE, comparison.counters);
+    this.#said = { at: epochStart, decided: epochStart };
+    options.reporter.beforeRecord(() => this.#somethingHappens());
     this.#relister = new Relister(options, {
       relisted: (relist, stats) => this.#relisted(relist, stats),
       failed: (failure) => this.#failed(failure),
@@ -104,12 +108,45 @@ export class RelistMonitor {
       nodeState.setRelist(false, `the runtime has not answered ${running?.call ?? 'a list'} for 30 s`);
   }
 
-  minuteHasPassed(now: Mono): boolean {
-    return between(this.#minute.start, now) >= this.#minute.length;
+  /** Whether the minute is over. To be called every second or so, once what the comparison found was reported. */
+  minuteHasPassed(now: Mono, wall: Wall): boolean {
+    const { comparison, kubelet, pressure } = this.#options;
+    if (comparison.pending > 0 || this.#hangs.hang !== null || kubelet?.relistsAreSlow === true)
+      this.#minute.disturb();
+    if (this.#minute.isGoingOn(now) && between(this.#said.at, now) >= MINUTE) {
+      if (pressure.wasHigh(now)) this.#minute.disturb();
+      this.#saySigns(now);
+    }
+    return this.#minute.isOver({ now, wall });
+  }
+
+  #saySigns(now: Mono): void {
+    const { comparison, epochStart, kubelet, reporter } = this.#options;
+    const scraped = kubelet?.lastScraped ?? null;
+    const decided = comparison.decidedUntil;
+    this.#said = { at: now, decided };
+    kubelet?.save();
+    reporter.setSigns({
+      decided: since(epochStart, decided),
+      scraped: scraped === null ? null : since(epochStart, scraped),
+    });
+  }
+
+  /** A minute that went on ends before the record of what happens. What was decided since may be in records that are still to come. */
+  #somethingHappens(): void {
+    const { wall, mono: now } = readClocks();
+    if (this.#minute.isGoingOn(now)) this.#endMinute({ now, wall }, this.#said.decided);
+    this.#minute.disturb();
   }
 
   /** Reports the minute so far and begins the next. What the comparison found must have been reported: the minute says that it was. */
   reportMinute(now: Mono): void {
+    this.#endMinute({ now, wall: wallNow() }, this.#options.comparison.decidedUntil);
+    this.#saySigns(now);
+  }
+
+  #endMinute(clocks: { readonly now: Mono; readonly wall: Wall }, decidedUntil: Mono): void {
+    const { now } = clocks;
     const { comparison, epochStart, kubelet, reporter, slowStatuses } = this.#options;
     const pressure = this.#options.pressure.takeMinute(now);
     const ofKubelet = kubelet?.takeMinute();
@@ -121,9 +158,9 @@ export class RelistMonitor {
       ...(kubeletLag === null ? {} : { kubeletLag }),
       ...(pressure === undefined ? {} : { pressure }),
     };
-    const clocks = { now, wall: wallNow() };
-    reporter.report(this.#minute.record(epochStart, clocks, comparison, others), slowest);
-    this.#minute = new RelistMinute(now, MINUTE, comparison.counters);
+    const { counters } = comparison;
+    reporter.report(this.#minute.record(epochStart, clocks, { counters, decidedUntil }, others), slowest);
+    this.#minute = new RelistMinute(clocks, MINUTE, counters);
   }
 
   #relisted(relist: Relist, stats: RelistStats): void {
@@ -132,6 +169,8 @@ export class RelistMonitor {
     this.#last = relist;
     this.#wasSlow = stats.took > SLOW_LIST;
     comparison.relisted(relist);
+    const isWhole = relist.sandboxes.whole && relist.containers.whole;
+    if (comparison.hasRecords || this.#wasSlow || !isWhole) this.#somethingHappens();
     this.#minute.addRelist(relist, this.#lastEvent, stats);
     metrics.relistDuration.observe(stats.took / 1e6);
     metrics.listBytes.set({ list: 'sandboxes' }, stats.sandboxListBytes);
@@ -147,6 +186,7 @@ export class RelistMonitor {
     const { comparison, log, metrics, nodeState } = this.#options;
     this.#wasSlow = between(from, at) > SLOW_LIST;
     metrics.relistErrors.inc({ code });
+    this.#somethingHappens();
     this.#minute.addFailure(failure, this.#lastEvent);
     comparison.listFailed();
     this.#hangs.failed(failure);

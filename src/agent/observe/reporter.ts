@@ -3,7 +3,7 @@
  */
 import type { RuntimeVersion } from '../../cri/profiles.ts';
 import { monoNow } from '../../platform/clock.ts';
-import type { Context } from '../../protocol/batch.ts';
+import type { Context, Signs } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import type { Comparison } from '../compare/comparison.ts';
 import type { ComparisonOutput } from '../compare/emitter.ts';
@@ -13,6 +13,8 @@ import type { NodeState } from './nodeState.ts';
 export interface RecordSink {
   setContext(context: Omit<Context, 'no'>): void;
   append(record: EvidenceRecord, identity: ContainerIdentity | null): void;
+  /** With the records until now these hold. */
+  setSigns(signs: Signs): void;
 }
 
 interface ReporterOptions {
@@ -30,6 +32,7 @@ export class Reporter {
   #runtime: RuntimeVersion;
   /** Empty until a kubelet reported its version. */
   #kubeletVersion = '';
+  #beforeRecord: () => void = () => undefined;
 
   constructor(options: ReporterOptions) {
     this.#options = options;
@@ -55,7 +58,17 @@ export class Reporter {
     this.#setContext();
   }
 
+  /** Called before each record but minutes, and before the versions change: what lasted until now ends here. */
+  beforeRecord(listener: () => void): void {
+    this.#beforeRecord = listener;
+  }
+
+  setSigns(signs: Signs): void {
+    this.#options.sink.setSigns(signs);
+  }
+
   report(record: EvidenceRecord, identity: ContainerIdentity | null = null): void {
+    if (record.type !== 'relist_minute') this.#beforeRecord();
     this.#options.metrics.count(record);
     this.#options.sink.append(record, identity);
   }
@@ -74,6 +87,7 @@ export class Reporter {
   }
 
   #setContext(): void {
+    this.#beforeRecord();
     const { sink, agentVersion, config } = this.#options;
     const { relistPeriod, overdueAfter, missedAfter, lateAfter } = config;
     const settings = { relistPeriod, overdueAfter, missedAfter, lateAfter };

@@ -157,7 +157,7 @@ test('the pod whose status hangs is named, with how long it has been waited for'
 function minuteOf(start: Mono, statuses: MinuteStatuses | null) {
   const counters = { expected: 0, matched: 0, missed: 0, unobservable: 0, covered: 0, untracked: 0 };
   const known = { counters: { ...counters, overdueSuppressed: 0 }, decidedUntil: start };
-  return new RelistMinute(start, FIRST_MINUTE, known.counters).record(
+  return new RelistMinute({ now: start, wall: wall(0) }, FIRST_MINUTE, known.counters).record(
     start,
     { now: monoNow(), wall: wall(0) },
     known,

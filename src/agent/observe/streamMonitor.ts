@@ -63,6 +63,8 @@ export class StreamMonitor {
   readonly #subscription: Subscription;
   readonly #stalls: Stalls;
   #session: StreamSession | null = null;
+  /** How many events the session had received when it was last reported; null before that. */
+  #reportedEvents: number | null = null;
   /** The session's first event has closed the gap before it. */
   #gapClosed = false;
   /** What the policy says about the open stream. */
@@ -143,16 +145,20 @@ export class StreamMonitor {
     if (state === 'Starved') log.warn({ reason }, 'event stream is starved');
   }
 
+  /** Reports what is known of the session, if that is more than before. */
   reportSession(end: SessionEnd | null = null): void {
     const { comparison, epochStart, reporter } = this.#options;
     const counters = comparison.session();
     if (this.#session === null || counters === null) return;
+    if (end === null && this.#reportedEvents === counters.events) return;
+    this.#reportedEvents = counters.events;
     reporter.report(sessionRecord(epochStart, this.#session, counters, end));
   }
 
   #opened(no: number, at: Mono, wallNs: bigint): void {
     this.#options.comparison.subscribed(no, at, wallNs);
     this.#session = { no, opened: at };
+    this.#reportedEvents = null;
     this.#gapClosed = false;
     this.reportSession();
   }

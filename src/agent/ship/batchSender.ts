@@ -22,6 +22,8 @@ import type { SealedBatch } from './sealedBatch.ts';
 const LINGER = millis(250);
 const UNACKED_LINGER = millis(500);
 const SLOW_LINGER = millis(5_000);
+/** An agent that has nothing to send says so often that it runs: the store calls it silent after three minutes. */
+const SIGN_OF_LIFE = millis(60_000);
 /** Records that cannot be read so often in a row are lost. */
 const MAX_READS = 20;
 
@@ -39,7 +41,7 @@ export class BatchSender {
   readonly #parts: BatchSenderParts;
   readonly #builder: BatchBuilder;
   readonly #failedReads = new WeakMap<Epoch, number>();
-  /** When the last batch of the current epoch was built. */
+  /** When the last batch of the current epoch was built, or the last sign of life. */
   #lastBatchAt: Mono = monoNow();
   #turn = 0;
 
@@ -72,6 +74,18 @@ export class BatchSender {
       if (delivery.isAnswered && used < window && this.#isDue(delivery, hurry ? 0 : linger))
         await this.#sendNext(delivery);
     }
+    await this.#showLife();
+  }
+
+  /** No answer is waited for: the next sign is soon enough. */
+  async #showLife(): Promise<void> {
+    const { deliveries, inbox, spool } = this.#parts;
+    const now = monoNow();
+    if (between(this.#lastBatchAt, now) < SIGN_OF_LIFE) return;
+    const delivery = deliveries.all.find(({ epoch }) => epoch === spool.current);
+    if (delivery === undefined || !delivery.isAnswered || hasMore(delivery)) return;
+    this.#lastBatchAt = now;
+    await inbox.add(await this.#builder.build(delivery, []));
   }
 
   async #probe(delivery: EpochDelivery): Promise<void> {

@@ -21,7 +21,7 @@ import { openSync, writeSync } from 'node:fs';
 import { messageOf } from '../../platform/errors.ts';
 import { invariant } from '../../platform/invariant.ts';
 import type { Logger } from '../../platform/log.ts';
-import type { Context } from '../../protocol/batch.ts';
+import type { Context, Signs } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, seq, wall } from '../../protocol/units.ts';
 import { HEARTBEAT_MS, type LastObserved, writeHeartbeat } from './agentHeartbeat.ts';
@@ -92,6 +92,7 @@ export class Spool {
   #beating: Promise<void> | null = null;
   #sweeping: Promise<void> | null = null;
   #context: Context | null = null;
+  #signs: (Signs & { readonly last: number }) | null = null;
   #nextSeq = 1;
 
   constructor(settings: SpoolSettings, opened: OpenedSpool) {
@@ -171,6 +172,15 @@ export class Spool {
 
   get context(): Context | null {
     return this.#context;
+  }
+
+  /** What the observer knows without a record, as far as all records of this epoch up to `last` say the rest; null before it said so. */
+  get signs(): (Signs & { readonly last: number }) | null {
+    return this.#signs;
+  }
+
+  setSigns(signs: Signs): void {
+    this.#signs = { ...signs, last: this.#nextSeq - 1 };
   }
 
   setContext(context: Omit<Context, 'no'>): void {

@@ -3,7 +3,7 @@
  */
 
 import { invariant } from '../../platform/invariant.ts';
-import type { Envelope, SignedHead } from '../../protocol/batch.ts';
+import type { Envelope, SignedHead, Signs } from '../../protocol/batch.ts';
 import { packHead } from '../../protocol/recordChain.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import type { RowOf } from '../../store/statement.ts';
@@ -90,6 +90,8 @@ async function applyToEpochs(
     heads.map((head) => head?.at ?? null),
     heads.map((head) => (head === null ? null : packHead(head))),
     heads.map((head) => (head === null ? null : Buffer.from(head.hints, 'base64'))),
+    advances.map(({ envelope, scope }) => signOf(envelope, scope.epochStart, 'decided')),
+    advances.map(({ envelope, scope }) => signOf(envelope, scope.epochStart, 'scraped')),
   ]);
   return rows;
 }
@@ -116,6 +118,12 @@ function scrapesOf({ at, record }: StorableRecord, epochStart: number): number[]
   if (record.type !== 'relist_minute' || record.kubelet === undefined) return [];
   const { from, to } = record.kubelet.scraped;
   return [epochStart + from, epochStart + to];
+}
+
+/** Nothing of what an agent knows when it seals a batch is later than that. */
+function signOf({ mono0, signs }: Envelope, epochStart: number, sign: keyof Signs): number | null {
+  const at = signs?.[sign] ?? null;
+  return at === null ? null : epochStart + Math.min(at, mono0);
 }
 
 const decidedOf = ({ record }: StorableRecord, epochStart: number): number[] =>

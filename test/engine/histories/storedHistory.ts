@@ -1,8 +1,8 @@
 /*
  * What a store has of a history after an agent has watched it. For tests.
  */
-import type { StoredEpoch, StoredFinding } from '../../../src/audit/storedEpoch.ts';
-import type { ContainerIdentity } from '../../../src/protocol/record.ts';
+import type { StoredEpoch, StoredFinding, StoredRelist } from '../../../src/audit/storedEpoch.ts';
+import type { ContainerIdentity, EvidenceRecord } from '../../../src/protocol/record.ts';
 import { type Mono, millis, mono } from '../../../src/protocol/units.ts';
 import { handedOverAt, PROFILES, runComparison } from './comparisonRun.ts';
 import { type GroundTruth, wallAt } from './groundTruth.ts';
@@ -104,19 +104,19 @@ export function storedEpochOf(truth: GroundTruth): StoredEpoch {
       };
     }),
   ].sort((a, b) => a.compared - b.compared);
+  const kept = withoutCalm(relists, records);
   const end = Math.max(HORIZON, (relists.at(-1)?.compared ?? 0) + 1);
   const minutes = Array.from({ length: Math.ceil(end / MINUTE) }, (_, i) => {
     const [from, to] = [i * MINUTE, Math.min(end, (i + 1) * MINUTE)];
     // The wall clock is read to the millisecond, the monotonic clock to the microsecond.
     const clock = (wallAt(truth.history, to) - to) * 1000 - ((truth.history.salt + i * 7919) % 1000);
-    const ofMinute = relists.filter(({ compared }) => compared >= from && compared < to);
+    const ofMinute = kept.filter(({ compared }) => compared >= from && compared < to);
     return {
       seq: records.length + i + 1,
       from: us(from),
       to: us(to),
       clock,
       relists: ofMinute.map(({ relist }) => relist),
-      complete: true,
     };
   });
   return {
@@ -157,4 +157,28 @@ export function storedEpochOf(truth: GroundTruth): StoredEpoch {
     findings: streamOf(findings),
     minutes: streamOf(minutes),
   };
+}
+
+interface ComparedRelist {
+  readonly compared: number;
+  readonly relist: StoredRelist;
+}
+
+/** Of a stretch in which nothing happened an agent says the times of the first relist and of the last two. */
+function withoutCalm(
+  relists: readonly ComparedRelist[],
+  records: readonly { readonly record: EvidenceRecord }[],
+): ComparedRelist[] {
+  const disturbed = relists.filter(
+    ({ relist: { sandboxes, containers, failed } }) => failed || !sandboxes.whole || !containers.whole,
+  );
+  const times = [
+    ...records.map(({ record }) => record.t / 1000),
+    ...disturbed.map(({ compared }) => compared),
+  ];
+  return relists.filter((_, i) => {
+    const [before, next] = [relists[i - 1], relists[i + 2]];
+    if (before === undefined || next === undefined) return true;
+    return times.some((at) => at >= before.compared && at <= next.compared);
+  });
 }

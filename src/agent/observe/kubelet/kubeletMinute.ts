@@ -38,6 +38,11 @@ export class KubeletMinutes {
     this.#epochStart = epochStart;
   }
 
+  /** When its last scrape ended; null before the first. */
+  get lastScraped(): Mono | null {
+    return this.#last?.ended ?? null;
+  }
+
   add(scrape: GoodScrape): void {
     const { figures } = scrape;
     const before = this.#last;

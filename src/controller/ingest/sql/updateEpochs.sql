@@ -4,7 +4,8 @@
 -- $11 the latest time up to which a stored minute says that everything is decided, or null,
 -- $12 the wall clock of the node when the batch was sealed (microseconds since 1970), $13 whether it has records, $14 whether the
 -- node signed it, and of the head of its record chain, null where none is to be stored: $15 the seq that the chain begins at, $16 when its last record was
--- (microseconds since the epoch began), $17 digests and signature, $18 a hint for each record of the batch
+-- (microseconds since the epoch began), $17 digests and signature, $18 a hint for each record of the batch; and what the agent knows if everything
+-- until this batch is stored, null where it says nothing: $19 up to when everything is decided, $20 the time of the last scrape
 --
 -- When its agent ran is known on the clock of the epoch. The shortest delay of its batches is the best that is known of how that relates to
 -- the database's: a batch that waited has a longer one. It grows by 500 ppm, for which the two may drift apart, and what was
@@ -13,9 +14,9 @@ WITH given AS (
   SELECT u.*, u.stored_seqs::int4multirange AS stored, u.unstored_seqs::int4multirange AS unstored,
          timestamptz 'epoch' + u.sealed_us * interval '1 microsecond' AS sealed_at
   FROM unnest($1::int4[], $2::uuid[], $3::int4[], $4::int4[], $5::int8[], $6::text[], $7::text[], $8::int8[], $9::int8[], $10::int8[],
-              $11::int8[], $12::int8[], $13::bool[], $14::bool[], $15::int4[], $16::int8[], $17::bytea[], $18::bytea[])
+              $11::int8[], $12::int8[], $13::bool[], $14::bool[], $15::int4[], $16::int8[], $17::bytea[], $18::bytea[], $19::int8[], $20::int8[])
     AS u (node_id, epoch, ack_generation, last, sealed_us, stored_seqs, unstored_seqs, record_us, scraped_from_us, scraped_to_us, decided_us,
-          wall_us, has_records, is_signed, head_from, head_us, head, hints)
+          wall_us, has_records, is_signed, head_from, head_us, head, hints, sign_decided_us, sign_scraped_us)
 ), next AS (
   SELECT g.*, e.cluster_id, e.head_seq AS old_seq, e.head_from AS old_from, e.head_us AS old_us, e.head AS old_head, e.head_hints AS old_hints, h.*, e.received + g.stored AS received, e.lost + g.unstored - g.stored AS lost, clock.delay_us, clock.moved_us,
          CASE WHEN g.sealed_at > e.last_batch_at AND abs(clock.moved_us - e.clock_moved_us) > 1000000 THEN clock.delay_us
@@ -38,7 +39,9 @@ WITH given AS (
   SELECT node_id, epoch, old_seq, old_from, cluster_id, old_us, old_head, old_hints FROM next WHERE is_other_chain AND is_latest_head
   ON CONFLICT DO NOTHING
 ), acked AS (
-  SELECT *, store.acked_seq(received, lost) AS acked_seq FROM next
+  SELECT n.*, CASE WHEN n.acked_seq >= n.last THEN n.sign_decided_us END AS known_decided_us,
+         CASE WHEN n.acked_seq >= n.last THEN n.sign_scraped_us END AS known_scraped_us
+  FROM (SELECT *, store.acked_seq(received, lost) AS acked_seq FROM next) n
 )
 UPDATE store.epoch e SET
   received = a.received,
@@ -54,8 +57,8 @@ UPDATE store.epoch e SET
     WHEN a.acked_seq >= a.last THEN greatest(e.complete_through, a.sealed_at)
     ELSE e.complete_through END,
   kubelet_seen_from = least(e.kubelet_seen_from, timestamptz 'epoch' + a.scraped_from_us * interval '1 microsecond'),
-  kubelet_seen_to = greatest(e.kubelet_seen_to, timestamptz 'epoch' + a.scraped_to_us * interval '1 microsecond'),
-  decided_through = greatest(e.decided_through, timestamptz 'epoch' + a.decided_us * interval '1 microsecond'),
+  kubelet_seen_to = greatest(e.kubelet_seen_to, timestamptz 'epoch' + greatest(a.scraped_to_us, a.known_scraped_us) * interval '1 microsecond'),
+  decided_through = greatest(e.decided_through, timestamptz 'epoch' + greatest(a.decided_us, a.known_decided_us) * interval '1 microsecond'),
   delay_us = a.least_delay_us,
   clock_moved_us = CASE WHEN a.sealed_at < e.last_batch_at THEN e.clock_moved_us ELSE a.moved_us END,
   last_seen = greatest(CASE WHEN e.delay_us IS NOT NULL THEN e.last_seen END, a.sealed_at + a.least_delay_us * interval '1 microsecond'),

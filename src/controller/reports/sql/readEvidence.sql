@@ -67,7 +67,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
   -- A minute at the edge of the window counts for the part inside.
   SELECT sum(m.expected)::float8 AS expected, sum(m.matched)::float8 AS matched, sum(m.unobservable)::float8 AS unobservable,
-         sum(m.covered_us * least(1, extract(epoch FROM m.minute + interval '1 minute' - w.day_ago) / 60))::float8 AS covered_us,
+         sum(m.covered_us * store.share_within(m.ended_at, m.span_us, w.day_ago, 'infinity'))::float8 AS covered_us,
          min(m.minute) AS since, max(m.ended_at) AS until,
          store.hist_sum(m.hist::int4[]) FILTER (WHERE m.minute > w.hour_ago) AS hist,
          max(m.max_us) FILTER (WHERE m.minute > w.hour_ago AND m.relists > 0)::float8 AS max_us,
@@ -76,8 +76,8 @@ LEFT JOIN LATERAL (
          sum(m.kubelet_interval_us) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since))::float8 / 1000
            / nullif(sum(m.kubelet_intervals) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since)), 0) AS kubelet_relist_period_ms
   FROM store.relist_minute m
-  WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '1 minute' AND m.minute >= own.since
-    AND m.day >= ((w.day_ago - interval '1 minute') AT TIME ZONE 'UTC')::date
+  WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '10 minutes' AND m.ended_at > w.day_ago AND m.minute >= own.since
+    AND m.day >= ((w.day_ago - interval '10 minutes') AT TIME ZONE 'UTC')::date
 ) m ON true
 LEFT JOIN LATERAL (
   SELECT count(*) FILTER (WHERE u.finding_id IS NULL)::float8 AS total,

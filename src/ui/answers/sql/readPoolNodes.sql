@@ -50,7 +50,7 @@ WITH member AS MATERIALIZED (
 ), latest AS MATERIALIZED (
   -- As in the fleet: one that began longer ago says that the agent is behind.
   SELECT r.node_id, max(r.ended_at) AS ended_at FROM store.relist_minute r
-  WHERE r.minute > now() - interval '6 minutes' AND r.day >= ((now() - interval '6 minutes') AT TIME ZONE 'UTC')::date
+  WHERE r.minute > now() - interval '16 minutes' AND r.day >= ((now() - interval '16 minutes') AT TIME ZONE 'UTC')::date
     AND r.node_id = ANY (ARRAY(SELECT m.node_id FROM member m))
   GROUP BY r.node_id
 )
