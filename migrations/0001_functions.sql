@@ -105,7 +105,7 @@ RETURN greatest(0, extract(epoch FROM least(to_a, to_b) - greatest(from_a, from_
 
 -- The share of a minute of an agent, which ended at ended_at, that is between since and until. It lasts up to ten minutes while nothing happens.
 CREATE FUNCTION store.share_within(ended_at timestamptz, span_us int8, since timestamptz, until timestamptz) RETURNS float8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN least(1, store.overlap_ms(ended_at - span_us * interval '1 microsecond', ended_at, since, until) * 1000 / greatest(1, span_us));
 
 -- The probability that relisting every period_ms misses a state that lasts duration_ms.

@@ -188,7 +188,8 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
       .toSorted((a, b) => a - b)
       .map((from) => [
         from,
-        `${MINUTES_OF_DAY * NUMBERS.filter((number) => classOf(number) === from).length}`,
+        // Each row is about as many minutes as there are between two of them.
+        `${(SIZE.step / 60) * MINUTES_OF_DAY * NUMBERS.filter((number) => classOf(number) === from).length}`,
       ]);
     expect(rows.map(({ containers_from, minutes }) => [containers_from, minutes])).toEqual([
       ...classes,

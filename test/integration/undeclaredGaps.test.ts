@@ -347,7 +347,8 @@ needs('postgres')('an undeclared gap', () => {
     ]);
     expect(await undeclared()).toEqual([
       ['list', 360, 660],
-      ['list', 720, 1_100],
+      // What follows the last minute is still to come.
+      ['list', 720, 1_020],
     ]);
   });
 

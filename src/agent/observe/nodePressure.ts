@@ -89,8 +89,8 @@ export function pressureBetween(before: PressureReading, now: PressureReading): 
   return isUsable ? { span, ...pressure } : undefined;
 }
 
-/** Waits for more than this share of a minute are worth a record of their own. */
-const HIGH = 0.1;
+/** If tasks waited for more than this share of a minute, that is worth a record of its own: a verdict on PLEG needs as much. */
+const HIGH = 0.5;
 
 /** Reads the counters once a minute. That they cannot be read is logged once. */
 export class PressureMeter {
