@@ -11,7 +11,15 @@ const RATES = {
   ...{ pods: 30, minutesAPod: 3, relistPeriodMs: 5_000 },
   ...(SHORT ? { nodes: 5, minutes: 60, recorded: 10 } : { nodes: 20, minutes: 480, recorded: 120 }),
 };
+/** The same nodes while nothing happens: a record is of ten minutes. */
+const CALM_RATES = {
+  ...RATES,
+  minutesAPod: Number.MAX_SAFE_INTEGER,
+  recorded: RATES.minutes,
+  calmMinutes: 10,
+};
 const MAX_EVENT = 200;
+const MAX_CALM_MINUTE = 60;
 const GOAL = 100;
 
 export const bytes: BenchPart = {
@@ -21,12 +29,29 @@ export const bytes: BenchPart = {
     const server = await startServer();
     try {
       log(`bytes: ${RATES.minutes} minutes of ${RATES.nodes} nodes`);
-      return { rows: rowsOf(await measureBytes(await server.database(), RATES)), plots: [] };
+      const calm = await measureBytes(await server.database(), CALM_RATES);
+      return {
+        rows: [...rowsOf(await measureBytes(await server.database(), RATES)), calmRow(calm)],
+        plots: [],
+      };
     } finally {
       await server.stop();
     }
   },
 };
+
+function calmRow({ relations }: StoredBytes): TableRow {
+  const stored = relations
+    .filter(({ table }) => table === 'relist_minute' || table === 'relist_hour')
+    .reduce((sum, { bytes }) => sum + bytes, 0);
+  const minute = stored / (CALM_RATES.nodes * CALM_RATES.minutes);
+  return {
+    what: 'a calm minute of a node, with its share of the hour',
+    figure: minute.toFixed(0),
+    budget: `≤ ${MAX_CALM_MINUTE}`,
+    met: SHORT ? null : minute <= MAX_CALM_MINUTE,
+  };
+}
 
 function rowsOf({ relations, rows, wal }: StoredBytes): TableRow[] {
   const of = (...tables: readonly (keyof StoredBytes['rows'])[]) =>

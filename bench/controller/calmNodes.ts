@@ -112,7 +112,7 @@ function planOf(names: readonly string[]): PlannedBatch[] {
     const random = randomFor('calm', n);
     const batch = (at: number, records: PlannedBatch['records']) => ({ node, at, objects: [], records });
     const [ended, asked] = [random.between(0, MINUTE_MS), random.between(0, GENERATION_MS)];
-    const minute = models[n % MODELS]?.calmMinutes(MINUTES);
+    const minute = models[n % MODELS]?.calmMinutes(1, MINUTES);
     if (minute === undefined) throw new Error('no minute');
     return [
       n % MINUTES === 0

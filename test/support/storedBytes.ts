@@ -25,6 +25,8 @@ export interface TrafficRates {
   /** A node starts a pod, and ends another one, once in so many minutes. */
   readonly minutesAPod: number;
   readonly relistPeriodMs: number;
+  /** Nothing happens, so that this many minutes are one record. Default 1. */
+  readonly calmMinutes?: number;
 }
 
 interface RelationBytes {
@@ -78,8 +80,11 @@ export async function measureBytes(databaseUrl: string, rates: TrafficRates): Pr
         await commit((node) => node.endPod(minute));
         await commit((node) => node.startPod(minute));
       });
-      if (minute < rates.minutes - rates.recorded) continue;
-      await logged('minutes', () => commit((node) => [node.minute(minute)]));
+      const { calmMinutes = 1 } = rates;
+      if (minute < rates.minutes - rates.recorded || minute % calmMinutes > 0) continue;
+      await logged('minutes', () =>
+        commit((node) => [calmMinutes > 1 ? node.calmMinutes(minute, calmMinutes) : node.minute(minute)]),
+      );
     }
     const relations = await query<{ table: string; part: string; bytes: string }>(databaseUrl, RELATIONS);
     const of = async (table: StoredTable) => {
@@ -264,9 +269,9 @@ export class TrafficNode {
     };
   }
 
-  /** The record of so many minutes in which nothing happens. */
-  calmMinutes(minutes: number): RecordOf<'relist_minute'> {
-    const minute = this.minute(1);
+  /** The record of so many minutes, from this one on, in which nothing happens. */
+  calmMinutes(from: number, minutes: number): RecordOf<'relist_minute'> {
+    const minute = this.minute(from);
     const { calls } = minute.kubelet ?? {};
     const [first, ...others] = Array.from({ length: minute.lists.length / 6 }, (_, i) =>
       minute.lists.slice(6 * i, 6 * i + 6),

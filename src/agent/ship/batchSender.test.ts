@@ -113,3 +113,42 @@ test('a batch waits longer for more records while the one before it is not ackno
   await writtenAndSentAfter(250);
   expect(sent).toEqual([1, 4, 5]);
 });
+
+test('an agent that has nothing to send shows once a minute that it runs, and what is decided once all of it is sent', async () => {
+  vi.useFakeTimers({ toFake: ['hrtime'] });
+  const spool = await bed.open();
+  const deliveries = new Deliveries(spool, INTERVALS);
+  deliveries.followSpool();
+  for (const delivery of deliveries.all) deliveries.apply(delivery, { ackGeneration: 1, ackedSeq: 0 }, true);
+  const sent: unknown[] = [];
+  const inbox = {
+    async add({ data }: SealedBatch) {
+      const batch = await decodeBatch(data);
+      if (!batch.ok) throw new Error(batch.error);
+      const { first, last, signs } = batch.value;
+      sent.push([first, last, signs]);
+    },
+  };
+  const flowSettings = { queues: 1, window: 1_000_000, accepts: [] };
+  const ackReader = { flowSettings, expectReply: () => undefined };
+  const sender = new BatchSender({ spool, deliveries, inbox, ackReader, log: createLogger('fatal', 'test') });
+  await write(spool, 1, 3);
+  spool.setSigns({ decided: 5, scraped: null });
+  await sender.sendNew(true);
+  const pass = async (ms: number) => {
+    vi.advanceTimersByTime(ms);
+    await sender.sendNew(false);
+  };
+  await pass(59_999);
+  expect(sent).toEqual([[1, 3, undefined]]);
+  await pass(1);
+  await pass(59_000);
+  expect(sent.slice(1)).toEqual([[4, 3, { decided: 5, scraped: null }]]);
+  spool.setSigns({ decided: 7, scraped: 6 });
+  await pass(1_000);
+  expect(sent.slice(2)).toEqual([[4, 3, { decided: 7, scraped: 6 }]]);
+  await write(spool, 4, 4);
+  spool.setSigns({ decided: 9, scraped: 8 });
+  await sender.sendNew(true);
+  expect(sent.slice(3)).toEqual([[4, 4, undefined]]);
+});
