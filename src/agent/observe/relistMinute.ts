@@ -10,7 +10,7 @@ export const MINUTE: Micros = millis(60_000);
 /** The first minute of an epoch is short, so that a node where plegwatch was just installed soon has figures. */
 export const FIRST_MINUTE: Micros = millis(10_000);
 /** A minute goes on for at most this long. */
-export const LONGEST_MINUTE: Micros = millis(600_000);
+const LONGEST_MINUTE: Micros = millis(600_000);
 const HOUR_US = 3_600_000_000;
 /** If the two clocks of the node drift apart by more than this, each minute says what the wall clock showed. */
 const MAX_DRIFT: Micros = millis(25);
