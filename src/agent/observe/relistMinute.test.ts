@@ -144,13 +144,24 @@ const after = (seconds: number, drift = 0) => ({
   now: shift(START, millis(1_000 * seconds)),
   wall: wall(BEGUN.wall + 1e6 * seconds + 1e3 * drift),
 });
-const begun = (length = MINUTE, clocks = BEGUN) => new RelistMinute(clocks, length, figures());
+const begun = (length = MINUTE, clocks = BEGUN, random = 1) =>
+  new RelistMinute(clocks, length, figures(), () => random);
 
-test('a minute in which nothing happens goes on for ten', () => {
+test('a minute in which nothing happens goes on for ten at most', () => {
   const minute = begun();
   expect([59, 60, 599].map((seconds) => minute.isOver(after(seconds)))).toEqual([false, false, false]);
   expect([59, 61].map((seconds) => minute.isGoingOn(after(seconds).now))).toEqual([false, true]);
   expect(minute.isOver(after(600))).toBe(true);
+});
+
+test('how long a minute goes on is drawn for each, so that nodes do not fall into step', () => {
+  const lasts = (random: number) => {
+    const minute = begun(MINUTE, BEGUN, random);
+    return Array.from({ length: 700 }, (_, seconds) => seconds).find((seconds) =>
+      minute.isOver(after(seconds)),
+    );
+  };
+  expect([0, 0.2, 0.5].map(lasts)).toEqual([300, 360, 450]);
 });
 
 test('a minute in which something happened is over after a minute, or at once if it went on', () => {

@@ -9,8 +9,9 @@ import type { Comparison, ComparisonCounters } from '../compare/comparison.ts';
 export const MINUTE: Micros = millis(60_000);
 /** The first minute of an epoch is short, so that a node where plegwatch was just installed soon has figures. */
 export const FIRST_MINUTE: Micros = millis(10_000);
-/** A minute goes on for at most this long. */
-const LONGEST_MINUTE: Micros = millis(600_000);
+/** A minute goes on for at most a time between these, drawn for each, so that the nodes of a fleet do not report at the same time. */
+const MIN_LONGEST = 300_000;
+const MAX_LONGEST = 600_000;
 const HOUR_US = 3_600_000_000;
 /** If the two clocks of the node drift apart by more than this, each minute says what the wall clock showed. */
 const MAX_DRIFT: Micros = millis(25);
@@ -34,6 +35,7 @@ export class RelistMinute {
   readonly start: Mono;
   readonly #startWall: Wall;
   readonly #length: Micros;
+  readonly #longest: Micros;
   #isCalm = true;
   readonly #before: Readonly<ComparisonCounters>;
   readonly #hist: number[] = Array.from({ length: RELIST_BOUNDS_MS.length + 1 }, () => 0);
@@ -44,10 +46,16 @@ export class RelistMinute {
   #last: { readonly relist: Relist; readonly stats: RelistStats } | null = null;
 
   /** `counters`: those of the comparison when the minute starts. */
-  constructor({ now, wall }: Clocks, length: Micros, counters: Readonly<ComparisonCounters>) {
+  constructor(
+    { now, wall }: Clocks,
+    length: Micros,
+    counters: Readonly<ComparisonCounters>,
+    random: () => number = Math.random,
+  ) {
     this.start = now;
     this.#startWall = wall;
     this.#length = length;
+    this.#longest = millis(MIN_LONGEST + random() * (MAX_LONGEST - MIN_LONGEST));
     this.#before = { ...counters };
   }
 
@@ -61,14 +69,14 @@ export class RelistMinute {
     return this.#isCalm && between(this.start, now) > this.#length;
   }
 
-  /** Whether it is over. While nothing happens it goes on, up to ten minutes and the end of the hour of UTC. */
+  /** Whether it is over. While nothing happens it goes on, for five to ten minutes and up to the end of the hour of UTC. */
   isOver({ now, wall }: Clocks): boolean {
     const lasted = between(this.start, now);
     if (lasted < this.#length) return false;
     return (
       !this.#isCalm ||
       this.#length < MINUTE ||
-      lasted >= LONGEST_MINUTE ||
+      lasted >= this.#longest ||
       hourOf(wall) !== hourOf(this.#startWall) ||
       Math.abs(wall - this.#startWall - lasted) > MAX_DRIFT
     );

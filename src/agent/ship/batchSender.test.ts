@@ -131,7 +131,9 @@ test('an agent that has nothing to send shows once a minute that it runs, and wh
   };
   const flowSettings = { queues: 1, window: 1_000_000, accepts: [] };
   const ackReader = { flowSettings, expectReply: () => undefined };
-  const sender = new BatchSender({ spool, deliveries, inbox, ackReader, log: createLogger('fatal', 'test') });
+  let drawn = 1;
+  const log = createLogger('fatal', 'test');
+  const sender = new BatchSender({ spool, deliveries, inbox, ackReader, log, random: () => drawn });
   await write(spool, 1, 3);
   spool.setSigns({ decided: 5, scraped: null });
   await sender.sendNew(true);
@@ -141,8 +143,9 @@ test('an agent that has nothing to send shows once a minute that it runs, and wh
   };
   await pass(59_999);
   expect(sent).toEqual([[1, 3, undefined]]);
+  drawn = 0.2;
   await pass(1);
-  await pass(59_000);
+  await pass(47_000);
   expect(sent.slice(1)).toEqual([[4, 3, { decided: 5, scraped: null }]]);
   spool.setSigns({ decided: 7, scraped: 6 });
   await pass(1_000);

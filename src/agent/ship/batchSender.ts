@@ -8,7 +8,7 @@ import type { KeyObject } from 'node:crypto';
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_RECORDS } from '../../protocol/batch.ts';
-import { between, type Mono, millis } from '../../protocol/units.ts';
+import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
 import type { Epoch } from '../spool/epoch.ts';
 import type { SpoolEntry } from '../spool/segmentFormat.ts';
 import type { Spool } from '../spool/spool.ts';
@@ -22,8 +22,12 @@ import type { SealedBatch } from './sealedBatch.ts';
 const LINGER = millis(250);
 const UNACKED_LINGER = millis(500);
 const SLOW_LINGER = millis(5_000);
-/** An agent that has nothing to send says so often that it runs: the store calls it silent after three minutes. */
-const SIGN_OF_LIFE = millis(60_000);
+/**
+ * After a time between these, drawn each time, an agent that has nothing to send says that it runs: the store calls it silent after three minutes.
+ * Drawn, so that the agents of a fleet do not say it at the same time.
+ */
+const MIN_SIGN_MS = 45_000;
+const MAX_SIGN_MS = 60_000;
 /** Records that cannot be read so often in a row are lost. */
 const MAX_READS = 20;
 
@@ -35,6 +39,7 @@ export interface BatchSenderParts {
   /** Signs every batch. */
   readonly key?: KeyObject | undefined;
   readonly log: Logger;
+  readonly random?: () => number;
 }
 
 export class BatchSender {
@@ -43,10 +48,12 @@ export class BatchSender {
   readonly #failedReads = new WeakMap<Epoch, number>();
   /** When the last batch of the current epoch was built, or the last sign of life. */
   #lastBatchAt: Mono = monoNow();
+  #signAfter: Micros;
   #turn = 0;
 
   constructor(parts: BatchSenderParts) {
     this.#parts = parts;
+    this.#signAfter = this.#drawSign();
     this.#builder = new BatchBuilder(parts.spool, parts.deliveries, parts.key);
   }
 
@@ -81,11 +88,17 @@ export class BatchSender {
   async #showLife(): Promise<void> {
     const { deliveries, inbox, spool } = this.#parts;
     const now = monoNow();
-    if (between(this.#lastBatchAt, now) < SIGN_OF_LIFE) return;
+    if (between(this.#lastBatchAt, now) < this.#signAfter) return;
     const delivery = deliveries.all.find(({ epoch }) => epoch === spool.current);
     if (delivery === undefined || !delivery.isAnswered || hasMore(delivery)) return;
     this.#lastBatchAt = now;
+    this.#signAfter = this.#drawSign();
     await inbox.add(await this.#builder.build(delivery, []));
+  }
+
+  #drawSign(): Micros {
+    const { random = Math.random } = this.#parts;
+    return millis(MIN_SIGN_MS + random() * (MAX_SIGN_MS - MIN_SIGN_MS));
   }
 
   async #probe(delivery: EpochDelivery): Promise<void> {
