@@ -125,6 +125,29 @@ needs('postgres')('the time that was watched', () => {
     expect(await shareOf('node-a')).toBeGreaterThan(0.995);
   });
 
+  it('is all of it for an agent whose calm minutes have gone on for almost ten since its last record, which is about ten as well', async () => {
+    const now = (Date.now() - BEGAN) / MINUTE_MS;
+    const ended = now - 9;
+    await write('node-a', [
+      { from: ended - 40, to: ended, watched: [[ended - 40 + 1 / 60, ended]], end: 'killed' },
+    ]);
+    await query(
+      databaseUrl,
+      `WITH lasting AS (SELECT max(ended_at) AS ended_at FROM store.relist_minute),
+            part AS (DELETE FROM store.relist_minute m USING lasting l WHERE m.ended_at > l.ended_at - interval '8 minutes 30 seconds')
+       UPDATE store.relist_minute m SET ended_at = l.ended_at, span_us = 600e6 FROM lasting l
+       WHERE m.ended_at > l.ended_at - interval '9 minutes 30 seconds' AND m.ended_at <= l.ended_at - interval '8 minutes 30 seconds'`,
+    );
+    await query(databaseUrl, 'UPDATE store.node SET last_seen = now()');
+    await query(databaseUrl, 'UPDATE store.epoch SET last_seen = now()');
+    const [row] = await query<{ minutes: number }>(
+      databaseUrl,
+      `SELECT count(*)::int4 AS minutes FROM store.relist_minute`,
+    );
+    expect(row?.minutes).toBeLessThan(35);
+    expect(await shareOf('node-a')).toBeGreaterThan(0.99);
+  });
+
   /** In milliseconds, in order. */
   const bySql = async (node: string): Promise<Period[]> => {
     const rows = await query<{ from: number; to: number }>(

@@ -27,8 +27,9 @@ WITH machine AS (
     LEFT JOIN machine e ON e.node_id = n.node_id
     LEFT JOIN store.report r ON r.node_id = n.node_id
     LEFT JOIN (
+      -- As in the fleet: if the last one began longer ago, the agent is behind.
       SELECT m.node_id, max(m.ended_at) AS ended_at FROM store.relist_minute m
-      WHERE m.minute > now() - interval '16 minutes' AND m.day >= ((now() - interval '16 minutes') AT TIME ZONE 'UTC')::date
+      WHERE m.minute > now() - interval '22 minutes' AND m.day >= ((now() - interval '22 minutes') AT TIME ZONE 'UTC')::date
       GROUP BY m.node_id
     ) t ON t.node_id = n.node_id
     LEFT JOIN (

@@ -33,9 +33,10 @@ WITH w AS (
   WHERE coalesce(e.last_seen >= n.replaced_at, true)
   GROUP BY h.node_id
 ), latest AS MATERIALIZED (
-  -- A minute lasts ten at most and is stored within seconds of its end; one that began longer ago than this says that the agent is behind.
+  -- A row is about ten minutes at most and is stored within seconds of their end, and the next one ten minutes later at the latest: if the last one began longer
+  -- ago than this, the agent is behind.
   SELECT m.node_id, max(m.ended_at) AS ended_at FROM store.relist_minute m
-  WHERE m.minute > now() - interval '16 minutes' AND m.day >= ((now() - interval '16 minutes') AT TIME ZONE 'UTC')::date
+  WHERE m.minute > now() - interval '22 minutes' AND m.day >= ((now() - interval '22 minutes') AT TIME ZONE 'UTC')::date
   GROUP BY m.node_id
 ), figure AS MATERIALIZED (
   SELECT n.node_id, m.missed, d.us AS covered_us, t.ended_at, own.since AS own_since, c.reason AS incomplete,

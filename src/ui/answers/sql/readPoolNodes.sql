@@ -48,9 +48,9 @@ WITH member AS MATERIALIZED (
       SELECT FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved')
   GROUP BY f.node_id
 ), latest AS MATERIALIZED (
-  -- As in the fleet: one that began longer ago says that the agent is behind.
+  -- As in the fleet: if the last one began longer ago, the agent is behind.
   SELECT r.node_id, max(r.ended_at) AS ended_at FROM store.relist_minute r
-  WHERE r.minute > now() - interval '16 minutes' AND r.day >= ((now() - interval '16 minutes') AT TIME ZONE 'UTC')::date
+  WHERE r.minute > now() - interval '22 minutes' AND r.day >= ((now() - interval '22 minutes') AT TIME ZONE 'UTC')::date
     AND r.node_id = ANY (ARRAY(SELECT m.node_id FROM member m))
   GROUP BY r.node_id
 )
