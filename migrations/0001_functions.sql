@@ -108,6 +108,12 @@ CREATE FUNCTION store.share_within(ended_at timestamptz, span_us int8, since tim
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN least(1, store.overlap_ms(ended_at - span_us * interval '1 microsecond', ended_at, since, until) * 1000 / greatest(1, span_us));
 
+-- The end of the minutes that a row is about, of an agent: from the one in which it begins up to, without it, the one in which it ends; one at least. Of rows
+-- that follow one another, no minute is in none.
+CREATE FUNCTION store.minutes_to(minute timestamptz, ended_at timestamptz) RETURNS timestamptz
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN greatest(minute + interval '1 minute', date_trunc('minute', ended_at));
+
 -- The probability that relisting every period_ms misses a state that lasts duration_ms.
 CREATE FUNCTION store.chance_to_miss(duration_ms float8, period_ms float8) RETURNS float8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT

@@ -501,8 +501,9 @@ BEGIN
          sum(m.kubelet_container_status_us), sum(m.pressure_us), sum(m.cpu_some_us), sum(m.io_some_us), sum(m.io_full_us), sum(m.memory_some_us),
          sum(m.memory_full_us), store.hist_sum(m.kubelet_start_hist::int4[]), store.hist_sum(m.kubelet_stop_hist::int4[])
   FROM added m, LATERAL (SELECT extract(epoch FROM m.kubelet_counted_to - m.kubelet_counted_from) * 1000000 AS us) c,
-       -- As many minutes as it lasted, those of its hour.
-       LATERAL (SELECT (extract(epoch FROM m.minute) / 60 % 60)::int4 AS first, greatest(1, round(m.span_us / 60000000.0))::int4 AS minutes) f,
+       -- The minutes of its hour that the row is about.
+       LATERAL (SELECT (extract(epoch FROM m.minute) / 60 % 60)::int4 AS first,
+                       (extract(epoch FROM store.minutes_to(m.minute, m.ended_at) - m.minute) / 60)::int4 AS minutes) f,
        LATERAL (SELECT ((1::int8 << least(60, f.first + f.minutes)) - 1) & -(1::int8 << f.first) AS bits) b
   GROUP BY 1, m.day, m.node_id, m.context_id, m.cluster_id
   ON CONFLICT (node_id, context_id, hour, day) DO UPDATE SET

@@ -3,7 +3,7 @@
  */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { KubeletMinute } from '../../src/protocol/record.ts';
+import type { EvidenceRecord, KubeletMinute } from '../../src/protocol/record.ts';
 import { repair } from '../../src/store/repair.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
@@ -51,11 +51,11 @@ const histOf = (column: string) => `(SELECT array_agg(n ORDER BY i) FROM (
       AND date_trunc('hour', o.minute, 'UTC') = m.hour
     GROUP BY b.i) bucket)`;
 
-/** How many minutes of the hour rows are about, as many each as it lasted. */
-const MINUTES = `(SELECT count(DISTINCT e.minute) FROM store.relist_minute o,
-    generate_series(o.minute, o.minute + (greatest(1, round(o.span_us / 6e7)) - 1) * interval '1 minute', interval '1 minute') AS e (minute)
-    WHERE o.node_id = m.node_id AND o.context_id = m.context_id AND o.day = m.day
-      AND date_trunc('hour', o.minute, 'UTC') = m.hour AND date_trunc('hour', e.minute, 'UTC') = m.hour)`;
+/** How many minutes of the hour rows begin in, or begin before and end after. */
+const MINUTES = `(SELECT count(*) FROM generate_series(m.hour, m.hour + interval '59 minutes', interval '1 minute') AS e (minute)
+    WHERE EXISTS (SELECT FROM store.relist_minute o
+      WHERE o.node_id = m.node_id AND o.context_id = m.context_id AND o.day = m.day AND date_trunc('hour', o.minute, 'UTC') = m.hour
+        AND (e.minute = o.minute OR e.minute > o.minute AND e.minute + interval '1 minute' <= o.ended_at)))`;
 
 /** Of all minutes: what the hours are to hold. */
 const HOURS = `SELECT to_jsonb(added) AS hour FROM (
@@ -259,6 +259,28 @@ needs('postgres')('hours', () => {
       ]);
     }
   });
+
+  it.each([60, 61, 75, 89, 90, 91, 100, 119, 600])(
+    'rows of up to %i s that follow one another leave no minute of an hour out',
+    async (seconds) => {
+      const databaseUrl = await server.database();
+      const HOUR = 3_600_000;
+      const started = Math.floor(Date.now() / HOUR - 4) * HOUR;
+      const node = agentIncarnation('node-a', 1, Date.now() - started);
+      const rows: EvidenceRecord[] = [];
+      for (let from = 7.5; from < 3 * 3_600; ) {
+        // As the agent: after a minute, a row ends when the hour has passed.
+        const hour = (Math.floor(from / 3_600) + 1) * 3_600 + 0.5;
+        const to = Math.min(from + seconds, Math.max(hour, from + 60));
+        rows.push(relistMinute({ t: from * 1e6, span: (to - from) * 1e6, lists: [] }));
+        from = to;
+      }
+      await commitAll(databaseUrl, [node.batch(1, rows)]);
+      expect(await query(databaseUrl, DIFFERENT)).toEqual([]);
+      const hours = 'SELECT minutes FROM plegwatch.relist_hours ORDER BY hour LIMIT 3';
+      expect(await query(databaseUrl, hours)).toEqual([{ minutes: 60 }, { minutes: 60 }, { minutes: 60 }]);
+    },
+  );
 
   it('a minute is added to its hour once, however late and however often it arrives', async () => {
     const databaseUrl = await server.database();
