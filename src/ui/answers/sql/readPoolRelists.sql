@@ -9,12 +9,13 @@ WITH sliced AS MATERIALIZED (
     WHERE $5::bool AND h.node_id = ANY ($1::int4[]) AND h.hour >= $2 AND h.hour < $3 AND h.relists > 0
       AND h.day BETWEEN ($2::timestamptz AT TIME ZONE 'UTC')::date AND ($3::timestamptz AT TIME ZONE 'UTC')::date
     UNION ALL
-    -- A minute that went on is in each of the minutes that it lasted.
-    SELECT m.node_id, e.minute, CASE WHEN $6::bool THEN m.hist::int4[] END, m.max_us FROM store.relist_minute m
-    CROSS JOIN LATERAL (SELECT m.minute + n * interval '1 minute' AS minute FROM generate_series(0, greatest(1, round(m.span_us / 60000000.0))::int4 - 1) AS n) e
-    WHERE NOT $5::bool AND m.node_id = ANY ($1::int4[]) AND m.minute > $2::timestamptz - interval '10 minutes' AND m.minute < $3 AND m.relists > 0
-      AND e.minute >= $2 AND e.minute < $3
-      AND m.day BETWEEN (($2::timestamptz - interval '10 minutes') AT TIME ZONE 'UTC')::date AND ($3::timestamptz AT TIME ZONE 'UTC')::date
+    -- Once in each slice in which a minute is that the row is about.
+    SELECT m.node_id, s.at, CASE WHEN $6::bool THEN m.hist::int4[] END, m.max_us FROM store.relist_minute m
+    CROSS JOIN LATERAL generate_series(date_bin($4::int4 * interval '1 second', greatest(m.minute, $2::timestamptz), $2::timestamptz),
+      least(store.minutes_to(m.minute, m.ended_at), $3::timestamptz) - interval '1 microsecond', $4::int4 * interval '1 second') AS s (at)
+    WHERE NOT $5::bool AND m.node_id = ANY ($1::int4[]) AND m.minute > $2::timestamptz - interval '12 minutes' AND m.minute < $3 AND m.relists > 0
+      AND store.minutes_to(m.minute, m.ended_at) > $2
+      AND m.day BETWEEN (($2::timestamptz - interval '12 minutes') AT TIME ZONE 'UTC')::date AND ($3::timestamptz AT TIME ZONE 'UTC')::date
   ) p
   GROUP BY 1, 2
 )
