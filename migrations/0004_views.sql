@@ -306,16 +306,18 @@ CROSS JOIN LATERAL (
   FROM store.epoch_span s
   WHERE s.node_id = n.node_id AND s.decided_through < s.ended_at
   UNION ALL
-  -- What an agent that was killed had not written yet of a calm time.
+  -- What an agent that was killed had not written yet of a calm time; one that stopped has written its last minute.
   SELECT w.scope, s.end_cause, m.ended_at, s.ended_at, s.epoch, NULL, NULL, NULL, NULL, md5(s.epoch || ':' || w.scope)::uuid, NULL
   FROM store.epoch_span s
   CROSS JOIN LATERAL (
-    SELECT m.ended_at, m.kubelet_relists FROM store.context x
-    JOIN store.relist_minute m ON m.node_id = x.node_id AND m.context_id = x.context_id
-    WHERE x.node_id = s.node_id AND x.epoch = s.epoch ORDER BY m.ended_at DESC LIMIT 1
+    SELECT m.ended_at, m.kubelet_relists FROM store.relist_minute m
+    WHERE m.node_id = s.node_id AND m.minute BETWEEN s.started_at - interval '10 minutes' AND s.ended_at
+      AND m.day BETWEEN ((s.started_at - interval '10 minutes') AT TIME ZONE 'UTC')::date AND (s.ended_at AT TIME ZONE 'UTC')::date
+      AND m.context_id = ANY (ARRAY(SELECT x.context_id FROM store.context x WHERE x.node_id = s.node_id AND x.epoch = s.epoch))
+    ORDER BY m.minute DESC LIMIT 1
   ) m
   CROSS JOIN (VALUES ('list'), ('kubelet')) AS w (scope)
-  WHERE s.node_id = n.node_id AND s.decided_through < s.ended_at AND m.ended_at < s.ended_at - interval '2 minutes'
+  WHERE s.node_id = n.node_id AND s.decided_through < s.ended_at AND s.end_cause NOT IN ('stopped', 'suspended') AND m.ended_at < s.ended_at - interval '2 minutes'
     AND (w.scope = 'list' OR m.kubelet_relists IS NOT NULL)
 ) g;
 
@@ -327,7 +329,8 @@ CREATE TYPE plegwatch.undeclared_gap AS (cluster text, node text, scope text, fr
 --
 --   stream            covered by a session from its first event to its end
 --   list, kubelet     covered by the minutes with a relist, or a scrape of the kubelet. Holes of up to two minutes are left out: a
---                     relist may take place once in 66 s, and the last minute of an agent that dies is not recorded
+--                     relist may take place once in 66 s, and the last row of an agent that is killed is not recorded; of more than two
+--                     minutes of it, the gaps say so
 CREATE FUNCTION plegwatch.undeclared_gaps(since timestamptz DEFAULT '-infinity', until timestamptz DEFAULT 'infinity')
 RETURNS SETOF plegwatch.undeclared_gap LANGUAGE sql STABLE PARALLEL SAFE AS $$
 SELECT c.name, n.name, h.scope, h.from_at, h.to_at, h.epoch
@@ -342,7 +345,8 @@ CROSS JOIN LATERAL (
     SELECT s.epoch, s.last_seq, greatest(s.started_at, since, kept.gaps) AS from_at,
            least(coalesce(s.ended_at, s.complete_through), until) AS to_at,
            -- Of a calm time only its end says how it was: that is still to come, or a gap that follows from the last minute.
-           s.ended_at IS NULL AS is_running, s.ended_at IS NULL OR s.decided_through < s.ended_at AS lacks_end
+           s.ended_at IS NULL AS is_running,
+           s.ended_at IS NULL OR s.decided_through < s.ended_at AND s.end_cause NOT IN ('stopped', 'suspended') AS lacks_end
     FROM store.epoch_span s, kept
     WHERE s.node_id = n.node_id AND s.started_at < until AND coalesce(s.ended_at, s.complete_through) > greatest(since, kept.gaps)
   ), session AS (

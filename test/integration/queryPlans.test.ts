@@ -200,6 +200,25 @@ needs('postgres')('what the documented queries read', () => {
     expect(minutes.reduce((sum, each) => sum + each.rows, 0) / verdicts).toBeLessThan(250);
   });
 
+  it('what agents that were killed had not written is found by their last minute, without reading the others', async () => {
+    await query(
+      server.part.url.replace(/[^/]*$/, 't1'),
+      `UPDATE store.epoch SET last_seen = last_seen - interval '1 hour', decided_through = last_seen - interval '2 hours'
+       WHERE node_id IN (SELECT node_id FROM store.node WHERE name IN ('east-002', 'east-004'))`,
+    );
+    const { epochs } = (
+      await client.query(
+        `SELECT count(*)::int4 AS epochs FROM store.epoch_span WHERE decided_through < ended_at AND end_cause NOT IN ('stopped', 'suspended')`,
+      )
+    ).rows[0];
+    const minutes = (await read('SELECT * FROM plegwatch.gaps')).filter(({ table }) =>
+      table.startsWith('relist_minute'),
+    );
+    expect(epochs).toBeGreaterThan(0);
+    expect(minutes.filter(({ how }) => how === 'Seq Scan')).toEqual([]);
+    expect(minutes.reduce((sum, each) => sum + each.rows, 0)).toBeLessThanOrEqual(5 * epochs);
+  });
+
   it('minutes in which statuses were asked for are found without reading the others', async () => {
     const checks = Number((await client.query('SELECT count(*) FROM plegwatch.status_checks')).rows[0].count);
     const minutes = (await read('SELECT * FROM plegwatch.status_checks')).filter(({ table }) =>

@@ -94,6 +94,16 @@ async function undeclared(more = ''): Promise<unknown[]> {
   return rows.map(({ hole }) => hole);
 }
 
+/** The gaps of lists and scrapes, in seconds since the start of the first epoch. */
+async function unlisted(): Promise<unknown[]> {
+  const rows = await query<{ gap: unknown }>(
+    databaseUrl,
+    `SELECT json_build_array(scope, cause, round(extract(epoch FROM from_at - began)), round(extract(epoch FROM to_at - began))) AS gap
+       FROM plegwatch.gaps, (SELECT min(started_at) AS began FROM plegwatch.epochs) e WHERE scope IN ('list', 'kubelet') ORDER BY scope DESC, from_at`,
+  );
+  return rows.map(({ gap: each }) => each);
+}
+
 /** The gaps in which nobody observed the node, in seconds since the start of the first epoch. */
 async function downtimes(): Promise<unknown[]> {
   const rows = await query<{ gap: unknown }>(
@@ -365,6 +375,71 @@ needs('postgres')('an undeclared gap', () => {
       ]),
     ]);
     expect(await undeclared()).toEqual([['list', 180, 480]]);
+  });
+
+  const scraped = (record: EvidenceRecord): EvidenceRecord => ({
+    ...record,
+    ...({
+      kubelet: {
+        scraped: { from: record.t, to: record.t },
+        ...{ relists: 60, hist: [60], intervals: 0, intervalSum: 0 },
+        ...{ lastSeenAge: null, discarded: null, streamErrors: null, listP99: null, resident: null },
+      },
+    } as object),
+  });
+  const minutes = [0, 60].map((from) => minute(from, 12));
+  const upgraded = (batch: Batch): Batch => ({
+    ...batch,
+    context: { ...batch.context, no: 2, kubelet: 'v1.37.0' },
+  });
+
+  it('is none after the last row of an agent that was killed: gaps of lists and scrapes last from there to its end', async () => {
+    const [first, second] = [incarnation(1, 0), incarnation(2, 705)];
+    const opened = [gap('stream', 0, null), ...minutes.map(scraped)];
+    await commitAll(databaseUrl, [
+      cut(first, 120, opened),
+      upgraded(cut(first, 180, [scraped(minute(120, 12))], { first: 4, last: 4 })),
+      cut(second, 20, [...cutOff(-5, 'died'), minute(0, 12, 10)]),
+    ]);
+    expect(await unlisted()).toEqual([
+      ['list', 'died', 180, 700],
+      ['kubelet', 'died', 180, 700],
+    ]);
+    expect(await undeclared()).toEqual([]);
+  });
+
+  it('is none after the last row of an agent that was killed within two minutes after it: only longer times are gaps', async () => {
+    const [first, second] = [incarnation(1, 0), incarnation(2, 235)];
+    await commitAll(databaseUrl, [
+      cut(first, 120, [gap('stream', 0, null), ...minutes.map(scraped)]),
+      cut(second, 20, [...cutOff(-5, 'died'), minute(0, 12, 10)]),
+    ]);
+    expect(await unlisted()).toEqual([]);
+    expect(await undeclared()).toEqual([]);
+  });
+
+  it('is none of scrapes after an agent that was killed and did not scrape', async () => {
+    const [first, second] = [incarnation(1, 0), incarnation(2, 705)];
+    await commitAll(databaseUrl, [
+      cut(first, 120, [gap('stream', 0, null), ...minutes]),
+      cut(second, 20, [...cutOff(-5, 'died'), minute(0, 12, 10)]),
+    ]);
+    expect(await unlisted()).toEqual([['list', 'died', 120, 700]]);
+    expect(await undeclared()).toEqual([]);
+  });
+
+  it('is a period without a relist at the end of an agent that stopped, which has written its last row', async () => {
+    const stopped = (relists: number) => [
+      gap('stream', 0, null),
+      ...minutes,
+      minute(120, relists, 580),
+      gap('agent', 700, null, 'stopped'),
+    ];
+    await commitAll(databaseUrl, [cut(incarnation(1, 0), 700, stopped(100))]);
+    expect([await unlisted(), await undeclared()]).toEqual([[], []]);
+    databaseUrl = await server.database();
+    await commitAll(databaseUrl, [cut(incarnation(1, 0), 700, stopped(0))]);
+    expect([await unlisted(), await undeclared()]).toEqual([[], [['list', 120, 700]]]);
   });
 
   it('is cut to the period that is asked about', async () => {
