@@ -222,8 +222,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
          (CASE WHEN m.minute >= since THEN m.matched ELSE 0 END)::int8, (m.relists * store.share_within(m.ended_at, m.span_us, since, until))::int8,
          m.max_us::int8
   FROM store.relist_minute m
-  WHERE m.day BETWEEN ((since - interval '10 minutes') AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date
-    AND m.minute > since - interval '10 minutes' AND m.minute < until AND m.ended_at > since
+  WHERE m.day BETWEEN ((since - interval '12 minutes') AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date
+    AND m.minute > since - interval '12 minutes' AND m.minute < until AND m.ended_at > since
     AND (m.minute < date_trunc('hour', since + interval '1 hour' - interval '1 microsecond', 'UTC') OR m.minute >= date_trunc('hour', until, 'UTC'))
 $$;
 REVOKE ALL ON FUNCTION store.coverage(timestamptz, timestamptz) FROM PUBLIC;
@@ -320,17 +320,23 @@ RETURNS SETOF plegwatch.completeness_of_day LANGUAGE sql STABLE PARALLEL SAFE AS
     FROM store.gap g
     WHERE g.scope IN ('seq', 'spool') AND g.filled_at IS NULL AND g.from_at >= first_day::timestamp AT TIME ZONE 'UTC'
     GROUP BY 1, 2
+  ), latest AS (
+    SELECT m.node_id, max(m.ended_at) AS ended_at FROM store.relist_minute m
+    WHERE m.minute > now() - interval '22 minutes' AND m.day >= ((now() - interval '22 minutes') AT TIME ZONE 'UTC')::date
+    GROUP BY m.node_id
   ), node_day AS (
     SELECT n.cluster_id, d.day, n.node_id, d.to_at,
-           -- The last minutes of a calm time are still to come.
-           1e6 * extract(epoch FROM least(d.to_at, now() - interval '11 minutes') - greatest(d.from_at, n.first_seen)) AS possible_us
+           -- As of the fleet: of an agent that reports, until its latest minute, as the next one is still to come.
+           greatest(0, 1e6 * extract(epoch FROM least(d.to_at, CASE WHEN n.last_seen < now() - store.silent_after() THEN now() ELSE coalesce(t.ended_at, now()) END)
+                                                - greatest(d.from_at, n.first_seen))) AS possible_us
     FROM generate_series(first_day::timestamp, last_day::timestamp, interval '1 day') AS g (at)
     CROSS JOIN LATERAL (SELECT g.at::date AS day, g.at AT TIME ZONE 'UTC' AS from_at, (g.at + interval '1 day') AT TIME ZONE 'UTC' AS to_at) d
     JOIN store.node n ON n.first_seen < least(d.to_at, now())
+    LEFT JOIN latest t ON t.node_id = n.node_id
   )
   SELECT c.name, nd.day, count(*), count(*) FILTER (WHERE m.node_id IS NULL),
-         least(1, coalesce(sum(m.listed_us), 0) / nullif(sum(nd.possible_us), 0))::float8,
-         least(1, coalesce(sum(m.covered_us), 0) / nullif(sum(nd.possible_us), 0))::float8,
+         CASE WHEN sum(nd.possible_us) > 0 THEN least(1, coalesce(sum(m.listed_us), 0) / sum(nd.possible_us)) END::float8,
+         CASE WHEN sum(nd.possible_us) > 0 THEN least(1, coalesce(sum(m.covered_us), 0) / sum(nd.possible_us)) END::float8,
          (1 - sum(m.unobservable)::float8 / nullif(sum(m.expected), 0)::float8),
          coalesce(sum(l.records), 0)::int8, store.node_group(i.labels, i.os_image, i.kernel_version, by_label)
   FROM node_day nd

@@ -616,7 +616,7 @@ COMMENT ON COLUMN plegwatch.completeness_of_day.cluster IS 'the name of the clus
 COMMENT ON COLUMN plegwatch.completeness_of_day.day IS 'the day, in UTC';
 COMMENT ON COLUMN plegwatch.completeness_of_day.nodes IS 'nodes of which an agent had reported by then';
 COMMENT ON COLUMN plegwatch.completeness_of_day.nodes_without_minutes IS 'how many of them recorded nothing on that day';
-COMMENT ON COLUMN plegwatch.completeness_of_day.listed_share IS 'the share of the time of all nodes in which they were listed, from 0 to 1';
+COMMENT ON COLUMN plegwatch.completeness_of_day.listed_share IS 'the share of the time of all nodes in which they were listed, from 0 to 1; null if nothing of it is to be expected yet';
 COMMENT ON COLUMN plegwatch.completeness_of_day.stream_share IS 'the share in which their streams were watched';
 COMMENT ON COLUMN plegwatch.completeness_of_day.decided_share IS 'the share of transitions of which it is known whether their event came; null without transitions';
 COMMENT ON COLUMN plegwatch.completeness_of_day.records_lost IS 'records of that day that were written and never arrived';

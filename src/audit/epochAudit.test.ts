@@ -69,7 +69,7 @@ test('a sandbox that lists only ever showed as ended may have been running in th
       judged(44, 'missed', 'DELETED', 'unannounced_by_list', 12.9),
       judged(44, 'unobservable', 'STOPPED', 'end_not_shown', 3.9),
     ),
-    minutes: streamOf({ seq: 2_000, from: seconds(0), to: end, clock: 0, relists, complete: true }),
+    minutes: streamOf({ seq: 2_000, from: seconds(0), to: end, clock: 0, relists }),
     lastMinute: 2_000,
   });
   expect(differences).toEqual([]);
@@ -181,7 +181,7 @@ function epochWith(...changes: StoredChange[]): StoredEpoch {
     events: streamOf(),
     changes: streamOf(...changes),
     findings: streamOf(),
-    minutes: streamOf({ seq: LAST_MINUTE, from: mono(0), to: end, clock: 0, relists: [], complete: true }),
+    minutes: streamOf({ seq: LAST_MINUTE, from: mono(0), to: end, clock: 0, relists: [] }),
   };
 }
 

@@ -146,6 +146,12 @@ needs('postgres')('the time that was watched', () => {
     );
     expect(row?.minutes).toBeLessThan(35);
     expect(await shareOf('node-a')).toBeGreaterThan(0.99);
+    const complete = 'SELECT min(stream_share) AS share FROM plegwatch.evidence_completeness()';
+    expect((await query<{ share: number }>(databaseUrl, complete))[0]?.share).toBeGreaterThan(0.99);
+    // The first minutes of a node that is new are still to come.
+    await query(databaseUrl, 'UPDATE store.node SET first_seen = now()');
+    await query(databaseUrl, 'DELETE FROM store.relist_hour');
+    expect(await query(databaseUrl, complete)).toEqual([{ share: null }]);
   });
 
   /** In milliseconds, in order. */

@@ -90,8 +90,8 @@ async function applyToEpochs(
     heads.map((head) => head?.at ?? null),
     heads.map((head) => (head === null ? null : packHead(head))),
     heads.map((head) => (head === null ? null : Buffer.from(head.hints, 'base64'))),
-    advances.map(({ envelope, scope }) => signOf(envelope, scope.epochStart, 'decided')),
-    advances.map(({ envelope, scope }) => signOf(envelope, scope.epochStart, 'scraped')),
+    advances.map((advance) => signOf(advance, 'decided')),
+    advances.map((advance) => signOf(advance, 'scraped')),
   ]);
   return rows;
 }
@@ -121,9 +121,9 @@ function scrapesOf({ at, record }: StorableRecord, epochStart: number): number[]
 }
 
 /** Nothing of what an agent knows when it seals a batch is later than that. */
-function signOf({ mono0, signs }: Envelope, epochStart: number, sign: keyof Signs): number | null {
-  const at = signs?.[sign] ?? null;
-  return at === null ? null : epochStart + Math.min(at, mono0);
+function signOf({ envelope, locked, scope: { epochStart } }: EpochAdvance, sign: keyof Signs): number | null {
+  const at = envelope.signs?.[sign] ?? null;
+  return at === null ? null : Math.min(epochStart + at, sealedTime(envelope, locked));
 }
 
 const decidedOf = ({ record }: StorableRecord, epochStart: number): number[] =>

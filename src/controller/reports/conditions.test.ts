@@ -69,7 +69,7 @@ describe('conditions', () => {
   });
 
   test.each([
-    ['silent', 60_000, 'AgentSilent'],
+    ['silent', 90_000, 'AgentSilent'],
     ['without stored records while ingest is behind', 0, 'IngestBehind'],
   ])('of an agent that is %s, nothing says what nobody observes', (_which, ingest_caught_up_ms, reason) => {
     const silent = build({ last_seen: ago(600), ingest_caught_up_ms });

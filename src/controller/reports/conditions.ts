@@ -18,8 +18,11 @@ import { cut, pascalWord, timestamp } from './text.ts';
 
 /** An agent that is not known to have run for longer than this is silent; in the views: `store.silent_after()`. */
 export const SILENT_AFTER_MS = 180_000;
-/** After an outage an agent that runs is heard of within this time: it waits up to 30 s for Redis, then up to 15 s for a reply. */
-const MAX_ANSWER_MS = 60_000;
+/**
+ * After an outage an agent that runs is heard of within this time: it waits up to 30 s for Redis, then up to 15 s for a reply. An agent that did not
+ * notice the outage, and has nothing to send, gives a sign of life every 60 s at the latest.
+ */
+const MAX_ANSWER_MS = 90_000;
 
 export interface SilenceOptions {
   /** Default: {@link SILENT_AFTER_MS}. */

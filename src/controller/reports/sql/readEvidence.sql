@@ -76,8 +76,8 @@ LEFT JOIN LATERAL (
          sum(m.kubelet_interval_us) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since))::float8 / 1000
            / nullif(sum(m.kubelet_intervals) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since)), 0) AS kubelet_relist_period_ms
   FROM store.relist_minute m
-  WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '10 minutes' AND m.ended_at > w.day_ago AND m.minute >= own.since
-    AND m.day >= ((w.day_ago - interval '10 minutes') AT TIME ZONE 'UTC')::date
+  WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '12 minutes' AND m.ended_at > w.day_ago AND m.minute >= own.since
+    AND m.day >= ((w.day_ago - interval '12 minutes') AT TIME ZONE 'UTC')::date
 ) m ON true
 LEFT JOIN LATERAL (
   SELECT count(*) FILTER (WHERE u.finding_id IS NULL)::float8 AS total,
