@@ -41,6 +41,7 @@ function monitorWith(previous: SavedMode | null = null) {
   const saved: unknown[] = [];
   const modes: Mode[] = [];
   const identities: (string | null)[] = [];
+  const calm: unknown[] = [];
   const states: ModeState[] = [];
   const report = (record: EvidenceRecord) => void records.push(record);
   let no = 0;
@@ -59,9 +60,9 @@ function monitorWith(previous: SavedMode | null = null) {
       setKubeletIdentity: (identity) => void identities.push(`node is ${identity}`),
       setMode: (state) => void states.push(state),
     },
-    reporter: { report },
+    reporter: { report, endCalm: () => void calm.push(monitor.takeMinute()) },
   });
-  return { monitor, records, saved, modes, states, identities };
+  return { monitor, records, saved, modes, states, identities, calm };
 }
 
 test('a mode change is a valid record, and is saved for the next agent', () => {
@@ -73,6 +74,23 @@ test('a mode change is a valid record, and is saved for the next agent', () => {
   ]);
   for (const record of records) expect(parseRecord(record)).toMatchObject({ ok: true });
   expect(saved).toEqual(['Evented', 'Fallback']);
+});
+
+test('where a scrape shows a slow relist, what was calm ends without it', () => {
+  const { monitor, calm } = monitorWith();
+  const slow = readMetrics(
+    metricsText({ gate: 1, successes: 1, start: BORN, relists: 13 }).replace(
+      /(relist_duration_seconds_bucket{le="0.005"}) 12/,
+      '$1 11',
+    ),
+  );
+  if (slow === null) throw new Error('not a kubelet');
+  monitor.take(scrapeAt(2, { relists: 10 }));
+  monitor.take(scrapeAt(12, { relists: 11 }));
+  expect(calm).toEqual([]);
+  monitor.take({ ...scrapeAt(22), figures: slow });
+  expect(calm).toMatchObject([{ relists: 1 }]);
+  expect(monitor.takeMinute()).toMatchObject({ relists: 2 });
 });
 
 test('the identity of the kubelet is that of the last scrape, and none after a failed one', () => {

@@ -30,7 +30,7 @@ interface KubeletMonitorOptions {
   readonly log: Pick<Logger, 'info'>;
   readonly metrics: Pick<AgentMetrics, 'setKubeletIdentity' | 'setKubeletMode'>;
   readonly nodeState: Pick<NodeState, 'setKubeletIdentity' | 'setMode'>;
-  readonly reporter: Pick<Reporter, 'report'>;
+  readonly reporter: Pick<Reporter, 'report' | 'endCalm'>;
 }
 
 export class KubeletMonitor {
@@ -87,6 +87,8 @@ export class KubeletMonitor {
     const before = this.#tracker.lastScrape;
     this.#last = scrape;
     this.#relists.add(scrape);
+    // A minute of slow relists is of them alone.
+    if (this.#relists.areSlow) this.#options.reporter.endCalm();
     this.tick(scrape.ended);
     const change = this.#tracker.take(scrape);
     this.#options.metrics.setKubeletIdentity(scrape.ok ? scrape.identity : null);

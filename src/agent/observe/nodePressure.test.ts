@@ -121,6 +121,24 @@ test('a minute counts from the reading before it, and of a reading that fails no
   ]);
 });
 
+test('where tasks waited for long in the last of several minutes, calm ones before it do not lessen the pressure', () => {
+  const waited = [0, 1, 2, 40, 45, 50, 90].map((seconds) => ({ ...NONE, cpuSome: seconds * 1e6 }));
+  const meter = new PressureMeter(mono(0), silent, () => waited.shift() ?? NONE);
+  expect([1, 2, 3].map((minute) => meter.wasHigh(mono(minute * 60e6)))).toEqual([false, false, true]);
+  // From the end of the second minute on.
+  expect(meter.takeMinute(mono(181e6))).toMatchObject({ span: 61e6, cpuSome: 43e6 });
+  expect(meter.wasHigh(mono(241e6))).toBe(false);
+  // Something else ended a calm time: it was high since the last look.
+  expect(meter.takeMinute(mono(290e6))).toMatchObject({ span: 49e6, cpuSome: 40e6 });
+});
+
+test('of calm minutes a minute has the whole pressure', () => {
+  const waited = [0, 1, 2, 3].map((seconds) => ({ ...NONE, cpuSome: seconds * 1e6 }));
+  const meter = new PressureMeter(mono(0), silent, () => waited.shift() ?? NONE);
+  expect([1, 2].map((minute) => meter.wasHigh(mono(minute * 60e6)))).toEqual([false, false]);
+  expect(meter.takeMinute(mono(180e6))).toMatchObject({ span: 180e6, cpuSome: 3e6 });
+});
+
 test('of a folder without the files, of a file that cannot be read and of one without end there is no pressure', () => {
   const folder = temporaryFolder('pressure', undefined);
   try {

@@ -92,6 +92,12 @@ export function pressureBetween(before: PressureReading, now: PressureReading): 
 /** If tasks waited for more than this share of a minute, that is worth a record of its own: a verdict on PLEG needs as much. */
 const HIGH = 0.5;
 
+function isHigh(before: PressureReading | null, now: PressureReading | null): boolean {
+  if (before === null || now === null) return false;
+  const { span, ...waited } = pressureBetween(before, now) ?? { span: 0 };
+  return Object.values(waited).some((each) => each > HIGH * span);
+}
+
 /** Reads the counters once a minute. That they cannot be read is logged once. */
 export class PressureMeter {
   readonly #read: ReadPressure;
@@ -107,21 +113,24 @@ export class PressureMeter {
     this.#looked = this.#last;
   }
 
-  /** The pressure since the call before; undefined where one of the two readings failed. */
+  /**
+   * The pressure since the call before; undefined where one of the two readings failed. Where it was high since the last look, only since then: calm
+   * minutes before do not lessen it.
+   */
   takeMinute(now: Mono): NodePressure | undefined {
-    const before = this.#last;
-    this.#last = this.#take(now);
-    this.#looked = this.#last;
-    return before === null || this.#last === null ? undefined : pressureBetween(before, this.#last);
+    const reading = this.#take(now);
+    const before = isHigh(this.#looked, reading) ? this.#looked : this.#last;
+    this.#last = reading;
+    this.#looked = reading;
+    return before === null || reading === null ? undefined : pressureBetween(before, reading);
   }
 
-  /** Whether tasks waited for long since the last look, which is a call of this or of {@link takeMinute}. */
+  /** Looks whether tasks have waited for long since the last look or minute. If they have, that is the last look until the minute ends. */
   wasHigh(now: Mono): boolean {
-    const before = this.#looked;
-    this.#looked = this.#take(now);
-    if (before === null || this.#looked === null) return false;
-    const { span, ...waited } = pressureBetween(before, this.#looked) ?? { span: 0 };
-    return Object.values(waited).some((each) => each > HIGH * span);
+    const reading = this.#take(now);
+    if (isHigh(this.#looked, reading)) return true;
+    this.#looked = reading;
+    return false;
   }
 
   #take(at: Mono): PressureReading | null {

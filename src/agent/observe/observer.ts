@@ -19,7 +19,7 @@ import { profileOf, type RuntimeProfile, type RuntimeVersion } from '../../cri/p
 import { monoNow, readClocks } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
-import type { Mono } from '../../protocol/units.ts';
+import { between, type Mono } from '../../protocol/units.ts';
 import { Comparison } from '../compare/comparison.ts';
 import type { KubeletCounters } from '../compare/kubeletLag.ts';
 import type { AgentConfig } from '../config.ts';
@@ -32,6 +32,7 @@ import { MalformedMessages } from './malformedMessageCounts.ts';
 import { PressureMeter, type ReadPressure, readPressure } from './nodePressure.ts';
 import { NodeState } from './nodeState.ts';
 import { PodsWatch, type PodsWatching, type StartPodsWatch } from './pods/podsWatch.ts';
+import { MINUTE } from './relistMinute.ts';
 import { RelistMonitor } from './relistMonitor.ts';
 import { type RecordSink, Reporter } from './reporter.ts';
 import { SlowStatusSearch } from './slowStatusSearch.ts';
@@ -99,6 +100,7 @@ export class Observer {
   readonly #suspension = new Suspension();
   readonly #suspended = new AbortController();
   readonly #relisting: Promise<void>;
+  #checkedAt: Mono = monoNow();
 
   constructor(options: ObserverOptions) {
     const { client, config, kubelet, log, metrics, runtime, sink } = options;
@@ -251,6 +253,7 @@ export class Observer {
     this.#searchSlowStatuses();
     this.#reportChanges();
     if (this.#relists.minuteHasPassed(now, wall) || this.#slowStatuses.hasNews) this.#endMinute(now);
+    else if (between(this.#checkedAt, now) >= MINUTE) this.#checkNow(now);
   }
 
   #searchSlowStatuses(): void {
@@ -261,9 +264,16 @@ export class Observer {
     this.#options.metrics.setListHang(this.#slowStatuses.hang);
   }
 
+  /** The session first: after the minute it would be something that happens in the next one. */
   #endMinute(now: Mono): void {
-    this.#relists.reportMinute(now);
     this.#stream.reportSession();
+    this.#relists.reportMinute(now);
+    this.#checkNow(now);
+  }
+
+  /** What is due once a minute, however long nothing happens. */
+  #checkNow(now: Mono): void {
+    this.#checkedAt = now;
     void this.#checkVersion();
     this.#throttledLog.flushDue();
   }

@@ -7,7 +7,7 @@ import { readClocks, wallNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { Relist } from '../../protocol/observation.ts';
 import { cleanText } from '../../protocol/text.ts';
-import { between, type Mono, since, type Wall } from '../../protocol/units.ts';
+import { between, type Micros, type Mono, millis, since, type Wall } from '../../protocol/units.ts';
 import type { Comparison } from '../compare/comparison.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
@@ -23,6 +23,8 @@ import type { Reporter } from './reporter.ts';
 import type { SlowStatusSearch } from './slowStatusSearch.ts';
 
 const MAX_ERROR_LENGTH = 300;
+/** Our lists are fast to a verdict on PLEG (store.pleg_verdict) if each takes less: one that does not ends a calm time. */
+const FAST_LIST: Micros = millis(1_000);
 
 export interface RelistMonitorOptions extends RelisterOptions {
   readonly epochStart: Mono;
@@ -170,7 +172,7 @@ export class RelistMonitor {
     this.#wasSlow = stats.took > SLOW_LIST;
     comparison.relisted(relist);
     const isWhole = relist.sandboxes.whole && relist.containers.whole;
-    if (comparison.hasRecords || this.#wasSlow || !isWhole) this.#somethingHappens();
+    if (comparison.hasRecords || stats.took >= FAST_LIST || !isWhole) this.#somethingHappens();
     this.#minute.addRelist(relist, this.#lastEvent, stats);
     metrics.relistDuration.observe(stats.took / 1e6);
     metrics.listBytes.set({ list: 'sandboxes' }, stats.sandboxListBytes);

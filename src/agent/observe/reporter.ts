@@ -63,6 +63,11 @@ export class Reporter {
     this.#beforeRecord = listener;
   }
 
+  /** Something is about to happen that has no record of its own: as before a record, what was calm ends. */
+  endCalm(): void {
+    this.#beforeRecord();
+  }
+
   setSigns(signs: Signs): void {
     this.#options.sink.setSigns(signs);
   }
