@@ -504,7 +504,8 @@ FROM (
   GROUP BY c.name, n.name, r.minute, r.day
 ) m;
 
--- Relists: every one around which anything happened. Its two calls, and whether their answers were complete. One that failed has its begin and its end for both.
+-- The two calls of each relist, and whether their answers were complete. One that failed has its begin and its end for both. Of a row about more than two minutes
+-- only the first relist and the last two are here.
 CREATE VIEW plegwatch.relists WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node,
        m.began_at + l.sandboxes_from * interval '1 microsecond' AS sandboxes_from,

@@ -181,10 +181,10 @@ COMMENT ON COLUMN plegwatch.gaps.filled_at IS 'when they arrived after all';
 COMMENT ON COLUMN plegwatch.gaps.gap_id IS 'the id of the gap';
 COMMENT ON COLUMN plegwatch.gaps.record_bytes IS 'what arrived in place of a record that cannot be stored';
 
-COMMENT ON VIEW plegwatch.relist_minutes IS 'The relists of the agent. A row is about the time from from_at to to_at: a minute, or up to ten in which nothing happened. Nothing is said twice: where a row goes on, the next minutes have none.';
+COMMENT ON VIEW plegwatch.relist_minutes IS 'The relists of the agent. A row is about the time from from_at to to_at: a minute, or up to ten in which nothing happened. The minutes that a row goes on through have no row of their own.';
 COMMENT ON COLUMN plegwatch.relist_minutes.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.relist_minutes.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.relist_minutes.minute IS 'the UTC minute in which its time begins: what happened at 07:31:02 can be in the row of 07:30, and relists in that of 07:22';
+COMMENT ON COLUMN plegwatch.relist_minutes.minute IS 'the UTC minute in which its time begins: what happened at 07:31:02 can be in the row of 07:30';
 COMMENT ON COLUMN plegwatch.relist_minutes.relists IS 'how many relists succeeded';
 COMMENT ON COLUMN plegwatch.relist_minutes.errors IS 'how many failed';
 COMMENT ON COLUMN plegwatch.relist_minutes.p50_ms IS 'the median duration of those that succeeded; null if none did';
