@@ -52,7 +52,7 @@ function followedByAnHour(epoch: StoredEpoch): StoredEpoch {
       yield minute;
       clock = minute.clock;
     }
-    yield { seq, from: epoch.end, to: end, clock, relists: [], complete: true };
+    yield { seq, from: epoch.end, to: end, clock, relists: [] };
   }
   return { ...epoch, end, lastMinute: seq, minutes: minutes() };
 }

@@ -10,8 +10,9 @@ export const MINUTE: Micros = millis(60_000);
 /** The first minute of an epoch is short, so that a node where plegwatch was just installed soon has figures. */
 export const FIRST_MINUTE: Micros = millis(10_000);
 /** A minute goes on for at most a time between these, drawn for each, so that the nodes of a fleet do not report at the same time. */
-const MIN_LONGEST = 300_000;
-const MAX_LONGEST = 600_000;
+const LONGEST_MS = [300_000, 600_000] as const;
+/** It ends so long after the hour of UTC in which it began: in the first minute of the next, for the next row has to begin there. */
+const AFTER_HOUR_MS = [5_000, 50_000] as const;
 const HOUR_US = 3_600_000_000;
 /** If the two clocks of the node drift apart by more than this, each minute says what the wall clock showed. */
 const MAX_DRIFT: Micros = millis(25);
@@ -36,6 +37,7 @@ export class RelistMinute {
   readonly #startWall: Wall;
   readonly #length: Micros;
   readonly #longest: Micros;
+  readonly #hourEnds: number;
   #isCalm = true;
   readonly #before: Readonly<ComparisonCounters>;
   readonly #hist: number[] = Array.from({ length: RELIST_BOUNDS_MS.length + 1 }, () => 0);
@@ -55,7 +57,8 @@ export class RelistMinute {
     this.start = now;
     this.#startWall = wall;
     this.#length = length;
-    this.#longest = millis(MIN_LONGEST + random() * (MAX_LONGEST - MIN_LONGEST));
+    this.#longest = drawn(LONGEST_MS, random);
+    this.#hourEnds = (Math.floor(wall / HOUR_US) + 1) * HOUR_US + drawn(AFTER_HOUR_MS, random);
     this.#before = { ...counters };
   }
 
@@ -69,7 +72,7 @@ export class RelistMinute {
     return this.#isCalm && between(this.start, now) > this.#length;
   }
 
-  /** Whether it is over. While nothing happens it goes on, for five to ten minutes and up to the end of the hour of UTC. */
+  /** Whether it is over. While nothing happens it goes on, for five to ten minutes and until the hour of UTC has ended. */
   isOver({ now, wall }: Clocks): boolean {
     const lasted = between(this.start, now);
     if (lasted < this.#length) return false;
@@ -77,7 +80,7 @@ export class RelistMinute {
       !this.#isCalm ||
       this.#length < MINUTE ||
       lasted >= this.#longest ||
-      hourOf(wall) !== hourOf(this.#startWall) ||
+      wall >= this.#hourEnds ||
       Math.abs(wall - this.#startWall - lasted) > MAX_DRIFT
     );
   }
@@ -151,7 +154,8 @@ export class RelistMinute {
   }
 }
 
-const hourOf = (wall: Wall): number => Math.floor(wall / HOUR_US);
+const drawn = ([from, to]: readonly [number, number], random: () => number): Micros =>
+  millis(from + random() * (to - from));
 
 const endsOf = <T>(lists: readonly T[]): readonly T[] =>
   lists.length <= 1 + LAST_LISTS ? lists : [...lists.slice(0, 1), ...lists.slice(-LAST_LISTS)];

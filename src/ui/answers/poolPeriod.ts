@@ -8,7 +8,7 @@ const MAX_MINUTES_MS = 6 * HOUR;
 const MAX_SLICES = 200;
 /** The minutes of an agent are not those of the clock: one of two has a record. */
 const MIN_SLICE_MINUTES = 2;
-/** A minute ends a minute after it began, and is stored within seconds. */
+/** A minute in which something happens ends a minute after it began, and is stored within seconds; a node that is calm says so later. */
 const DUE_AFTER_MS = 2 * MINUTE;
 
 export interface PoolPeriod extends Period {
