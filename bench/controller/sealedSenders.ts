@@ -5,9 +5,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Inbox } from '../../src/agent/ship/inbox.ts';
 import { SealedBatch } from '../../src/agent/ship/sealedBatch.ts';
+import { invariant } from '../../src/platform/invariant.ts';
 import { batchId, encodeBatch } from '../../src/protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
-import { ackReplyKey, flowSettingsKey, parseAckReply, queueOf } from '../../src/protocol/redisKeys.ts';
+import { ackReplyKey, flowSettingsKey, parseAckReply } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
 import { connectRedis, type RedisClient } from '../../src/redis/client.ts';
 import { agentIncarnation, type BatchIncarnation, CLUSTER } from '../../test/support/batches.ts';
@@ -55,7 +56,8 @@ interface Ready {
 
 interface Agent {
   readonly name: string;
-  readonly queue: number;
+  readonly redis: RedisClient;
+  readonly inbox: Inbox;
   readonly incarnation: BatchIncarnation;
   /** The start of its epoch, in microseconds since 1970. */
   readonly startedUs: number;
@@ -66,11 +68,6 @@ interface Agent {
   wait: number;
 }
 
-interface Connection {
-  readonly redis: RedisClient;
-  readonly inbox: Inbox;
-}
-
 const TICK_MS = 5;
 /** As in src/agent/ship/shipper.ts and ackReader.ts. */
 const PASS_MS = 250;
@@ -79,33 +76,36 @@ const MAX_WAIT_MS = 5_000;
 /** How long answers are waited for after the end. */
 const END_WITHIN_MS = 60_000;
 const AT_ONCE = 64;
+const CONNECTIONS = 16;
 /** Records of minutes lie after the start of their epoch. */
 const STARTED_AGO_MS = 600_000;
 const CALIBRATION = 200;
 
 export class SealedSenders {
   readonly #system: ControllerSystem;
-  readonly #connections: readonly Connection[];
+  readonly #connections: readonly RedisClient[];
   readonly #agents: ReadonlyMap<string, Agent>;
 
   private constructor(
     system: ControllerSystem,
-    connections: readonly Connection[],
+    connections: readonly RedisClient[],
     nodes: readonly string[],
   ) {
     this.#system = system;
     this.#connections = connections;
-    this.#agents = new Map(nodes.map((name) => [name, agentOf(name, system.queues)]));
+    this.#agents = new Map(
+      nodes.map((name, n) => [name, agentOf(name, connections[n % connections.length], system.queues)]),
+    );
   }
 
   /** Returns when the store knows each node. */
   static async start(system: ControllerSystem, nodes: readonly string[]): Promise<SealedSenders> {
-    const connections = Array.from({ length: system.queues }, (_, no) => connectTo(system, no));
+    const connections = Array.from({ length: CONNECTIONS }, () => connectTo(system));
     const senders = new SealedSenders(system, connections, nodes);
     const hello = nodes.map((node) => ({ node, at: 0, objects: [], records: () => [streamSession()] }));
     for (const one of hello) {
       const { batch, agent } = await senders.#seal(one, Date.now());
-      await connections[agent.queue]?.inbox.add(batch);
+      await agent.inbox.add(batch);
     }
     await drained(system);
     return senders;
@@ -136,7 +136,7 @@ export class SealedSenders {
   }
 
   close(): void {
-    for (const { redis } of this.#connections) redis.disconnect();
+    for (const redis of this.#connections) redis.disconnect();
   }
 
   async #send(
@@ -156,7 +156,7 @@ export class SealedSenders {
           agent.wait = MIN_WAIT_MS;
           agent.askAt = Math.min(agent.askAt ?? Number.POSITIVE_INFINITY, now + PASS_MS);
         }
-        this.#connections[agent.queue]?.inbox.add(batch).catch((error: unknown) => {
+        (isSign ? agent.inbox.showLife(batch) : agent.inbox.add(batch)).catch((error: unknown) => {
           failure ??= error;
         });
       }
@@ -182,8 +182,7 @@ export class SealedSenders {
   }
 
   async #askFor(agent: Agent): Promise<void> {
-    const redis = this.#connections[agent.queue]?.redis;
-    const replies = await redis?.hgetall(ackReplyKey(CLUSTER, agent.name)).catch(() => null);
+    const replies = await agent.redis.hgetall(ackReplyKey(CLUSTER, agent.name)).catch(() => null);
     const reply = parseAckReply(replies?.[agent.incarnation.epoch] ?? '');
     if (reply.ok && reply.value.ackedSeq >= agent.sent) agent.askAt = null;
   }
@@ -193,7 +192,7 @@ export class SealedSenders {
     let due = 0;
     return setInterval(() => {
       for (due += perTick; due >= 1; due -= 1) {
-        const { redis } = this.#connections[Math.floor(due) % this.#connections.length] ?? {};
+        const redis = this.#connections[Math.floor(due) % this.#connections.length];
         redis?.get(flowSettingsKey(CLUSTER)).catch(() => null);
       }
     }, 100);
@@ -242,33 +241,21 @@ export class SealedSenders {
   }
 }
 
-function agentOf(name: string, queues: number): Agent {
+function agentOf(name: string, redis: RedisClient | undefined, queues: number): Agent {
+  invariant(redis, 'there is a connection');
   const incarnation = agentIncarnation(name, 1, STARTED_AGO_MS);
   const { wall0, mono0 } = incarnation.batch(1, []);
-  const startedUs = wall0 - mono0;
+  const inbox = new Inbox(redis, CLUSTER, name);
+  inbox.select(queues);
   return {
-    name,
-    queue: queueOf(name, queues),
-    incarnation,
-    startedUs,
-    next: 1,
-    sent: 0,
-    askAt: null,
-    wait: 0,
+    ...{ name, redis, inbox, incarnation, startedUs: wall0 - mono0 },
+    ...{ next: 1, sent: 0, askAt: null, wait: 0 },
   };
 }
 
-/** A connection as an agent's, for all nodes of a queue. */
-function connectTo({ redis: { urlOf }, queues }: ControllerSystem, no: number): Connection {
-  const redis = connectRedis(
+/** A connection as an agent's, for many nodes. */
+const connectTo = ({ redis: { urlOf } }: ControllerSystem): RedisClient =>
+  connectRedis(
     { redisUrl: urlOf('agent', CLUSTER) },
     { maxRetry: millis(1_000), onError: () => undefined, patient: true },
   );
-  for (let i = 0; ; i += 1) {
-    const node = `any-${i}`;
-    if (queueOf(node, queues) !== no) continue;
-    const inbox = new Inbox(redis, CLUSTER, node);
-    inbox.select(queues);
-    return { redis, inbox };
-  }
-}

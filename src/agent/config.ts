@@ -64,7 +64,7 @@ const AGENT_INTERNALS = {
   ),
   intervalRetiredEpochs: internalInterval('1h', 'how often it asks about epochs that have no record left'),
   intervalResend: internalInterval('10s', 'how long an answer is waited for before the first re-send'),
-  intervalIdle: internalInterval('15s', 'how often the shipper looks for work while there is none'),
+  intervalIdle: internalInterval('1m', 'how often the shipper looks for work while there is none'),
   intervalSpoolSweep: internalInterval(
     '30s',
     'how often acknowledged segments past their retention are deleted',

@@ -2,12 +2,13 @@
  * What agents and controllers share in Redis.
  *
  *   inbox           a hash that agents add batches to, by their ids; all batches of a node go to the same one, and their order does not matter
+ *   signs           a hash beside each inbox with a sign of life of each agent: no job is made of it, and no answer is given
  *   queue           a BullMQ queue beside each inbox, which controllers move the batches to: no agent may touch it
  *   ack reply       the answer to a node's batches, one per epoch: every seq up to `ackedSeq` is committed in Postgres
  *   flow settings   how agents may send: the number of queues, the window, the envelope versions that are accepted
  *
- * Only controllers write ack replies and flow settings, both with an expiry. Agents may read them, and add a field to an inbox if it is not
- * there, nothing else.
+ * Only controllers write ack replies and flow settings, both with an expiry. Agents may read them, add a field to an inbox if it is not
+ * there, and set a field of signs, nothing else.
  */
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
@@ -36,7 +37,21 @@ export const inboxKey = (cluster: string, queue: number | string): string =>
 export const inboxKeys = (cluster: string): readonly string[] =>
   QUEUE_NUMBERS.map((number) => inboxKey(cluster, number));
 
-/** The longest id in an inbox. Those of agents have 150 characters at most. */
+/**
+ * The key of the signs of life of a queue: a field for each agent, of a name that nobody else can guess, with its latest sign as JSON. However
+ * long no controller takes them, there is one of each agent.
+ */
+export const signsKey = (cluster: string, queue: number | string): string =>
+  `${queuePrefix(cluster, queue)}:signs`;
+
+/** The longest sign as JSON, in bytes. An agent that has more to say of its epochs sends a batch. */
+export const MAX_SIGN_BYTES = 4 * 1024;
+
+/** Patterns of the keys of all signs of a cluster. */
+export const signsKeys = (cluster: string): readonly string[] =>
+  QUEUE_NUMBERS.map((number) => signsKey(cluster, number));
+
+/** The longest id in an inbox, or name of a sign. Those of agents have 150 characters at most. */
 export const MAX_ID_BYTES = 256;
 
 /** The number of the queue, from 0, that a node's batches go to. */

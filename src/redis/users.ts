@@ -2,12 +2,13 @@
  * What the two Redis users of a cluster may do. Everything that names a right takes it from here: the command `redis-acl`, the
  * trial's Redis, the doctor, the page about databases, and the Redis of every test.
  *
- *   agent        adds to the inboxes of its cluster what is not there, reads its replies and the flow settings; reads no batch, deletes nothing
+ *   agent        adds to the inboxes of its cluster what is not there, shows that it runs, reads its replies and the flow settings; reads no batch,
+ *                deletes nothing
  *   controller   does what ingest needs with the keys of its cluster
  *
  * No agent may run a script: one that does not end stops Redis. Neither may select a database: both use the first.
  */
-import { ackReplyKey, flowSettingsKey, inboxKeys, queuePrefix } from '../protocol/redisKeys.ts';
+import { ackReplyKey, flowSettingsKey, inboxKeys, queuePrefix, signsKeys } from '../protocol/redisKeys.ts';
 
 export const REDIS_USERS = ['agent', 'controller'] as const;
 export type RedisUser = (typeof REDIS_USERS)[number];
@@ -64,6 +65,7 @@ function agentGrants(cluster: string): readonly RedisGrant[] {
     read(['getrange'], flowSettingsKey(cluster)),
     read(['hstrlen', 'hmget'], ackReplyKey(cluster, '*')),
     write(['hsetnx'], ...inboxKeys(cluster)),
+    write(['hset'], ...signsKeys(cluster)),
   ];
 }
 

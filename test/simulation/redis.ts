@@ -21,7 +21,7 @@ export class SimulatedRedis {
   readonly time: SimulatedTime;
   readonly random: Random;
   readonly trace: (line: string) => void;
-  /** Of all inboxes. */
+  /** Of all inboxes, and the signs of life. */
   inbox = new Map<string, string>();
   replies = new Map<string, string>();
   flow: string | null = null;
@@ -104,6 +104,11 @@ export class SimulatedRedis {
     this.inbox.set(place, data);
     return 1;
   }
+
+  set(key: string, field: string, data: string): number {
+    this.inbox.delete(`${key} ${field}`);
+    return this.add(key, field, data);
+  }
 }
 
 interface Listeners extends Required<Pick<RedisConnection, 'onError' | 'onReady'>> {
@@ -171,6 +176,12 @@ class SimulatedConnection {
   hsetnx(key: string, id: string, data: string): Promise<number> {
     return this.#command(`hsetnx ${id}`, () =>
       this.#redis.add(key, `${id}.${this.#listeners.process}`, data),
+    );
+  }
+
+  hset(key: string, field: string, data: string): Promise<number> {
+    return this.#command(`hset ${field}`, () =>
+      this.#redis.set(key, `${field}.${this.#listeners.process}`, data),
     );
   }
 

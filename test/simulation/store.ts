@@ -56,13 +56,13 @@ export class SimulatedStore {
     if (this.isPaused) return;
     this.#redis.flow = JSON.stringify({ queues: 1, window: this.window, accepts: [1] });
     for (const place of this.#random.shuffle([...this.#redis.inbox.keys()]).slice(0, max)) {
-      await this.#handle(this.#redis.inbox.get(place) ?? '');
+      await this.#handle(this.#redis.inbox.get(place) ?? '', place.includes(':signs '));
       if (!this.diesNext) this.#redis.inbox.delete(place);
       this.diesNext = false;
     }
   }
 
-  async #handle(data: string): Promise<void> {
+  async #handle(data: string, isSign: boolean): Promise<void> {
     const decoded = await decodeBatch(JSON.parse(data));
     if (!decoded.ok) {
       this.problems.push(`refused: ${decoded.error}`);
@@ -71,6 +71,7 @@ export class SimulatedStore {
     const epoch = this.#epochOf(decoded.value);
     this.#take(epoch, decoded.value);
     this.#closeEarlier(decoded.value);
+    if (isSign) return;
     const { ackGeneration, ackedSeq } = epoch;
     this.#redis.trace(`stored ${decoded.value.epoch} up to ${ackedSeq} in generation ${ackGeneration}`);
     this.#redis.replies.set(decoded.value.epoch, JSON.stringify({ ackGeneration, ackedSeq }));

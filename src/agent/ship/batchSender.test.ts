@@ -19,6 +19,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+const noSign = () => Promise.reject(new Error('nobody waited for so long'));
+
 test('a probe that was on its way before a new connection answers nothing of the next generation', async () => {
   const spool = await bed.open();
   await write(spool, 1, 3);
@@ -26,6 +28,7 @@ test('a probe that was on its way before a new connection answers nothing of the
   deliveries.followSpool();
   const generations: unknown[] = [];
   const inbox = {
+    showLife: noSign,
     async add({ data }: SealedBatch) {
       const batch = await decodeBatch(data);
       generations.push(batch.ok ? batch.value.ackGeneration : batch.error);
@@ -55,6 +58,7 @@ test('records that are written while those before them cannot be read are sent, 
   for (const delivery of deliveries.all) deliveries.apply(delivery, { ackGeneration: 1, ackedSeq: 0 }, true);
   const sent: { first: number; last: number }[] = [];
   const inbox = {
+    showLife: noSign,
     async add({ data }: SealedBatch) {
       const batch = await decodeBatch(data);
       if (!batch.ok) throw new Error(batch.error);
@@ -88,6 +92,7 @@ test('a batch waits longer for more records while the one before it is not ackno
   acknowledge(0);
   const sent: number[] = [];
   const inbox = {
+    showLife: noSign,
     async add({ data }: SealedBatch) {
       const batch = await decodeBatch(data);
       sent.push(batch.ok ? batch.value.last : Number.NaN);
@@ -121,14 +126,13 @@ test('an agent that has nothing to send shows once a minute that it runs, and wh
   deliveries.followSpool();
   for (const delivery of deliveries.all) deliveries.apply(delivery, { ackGeneration: 1, ackedSeq: 0 }, true);
   const sent: unknown[] = [];
-  const inbox = {
-    async add({ data }: SealedBatch) {
-      const batch = await decodeBatch(data);
-      if (!batch.ok) throw new Error(batch.error);
-      const { first, last, signs } = batch.value;
-      sent.push([first, last, signs]);
-    },
+  const send = async ({ data }: SealedBatch) => {
+    const batch = await decodeBatch(data);
+    if (!batch.ok) throw new Error(batch.error);
+    const { first, last, signs } = batch.value;
+    sent.push([first, last, signs]);
   };
+  const inbox = { add: send, showLife: send };
   const flowSettings = { queues: 1, window: 1_000_000, accepts: [] };
   const ackReader = { flowSettings, expectReply: () => undefined };
   let drawn = 1;

@@ -34,7 +34,7 @@ const MAX_READS = 20;
 export interface BatchSenderParts {
   readonly spool: Spool;
   readonly deliveries: Deliveries;
-  readonly inbox: Pick<Inbox, 'add'>;
+  readonly inbox: Pick<Inbox, 'add' | 'showLife'>;
   readonly ackReader: Pick<AckReader, 'flowSettings' | 'expectReply'>;
   /** Signs every batch. */
   readonly key?: KeyObject | undefined;
@@ -84,7 +84,12 @@ export class BatchSender {
     await this.#showLife();
   }
 
-  /** No answer is waited for: the next sign is soon enough. */
+  /** How long it is until {@link sendNew} shows that this agent runs, if there is nothing else to send. */
+  get lifeDueIn(): Micros {
+    return millis(Math.max(0, this.#signAfter - between(this.#lastBatchAt, monoNow())) / 1000);
+  }
+
+  /** No answer is given: the next sign is soon enough. */
   async #showLife(): Promise<void> {
     const { deliveries, inbox, spool } = this.#parts;
     const now = monoNow();
@@ -93,7 +98,7 @@ export class BatchSender {
     if (delivery === undefined || !delivery.isAnswered || hasMore(delivery)) return;
     this.#lastBatchAt = now;
     this.#signAfter = this.#drawSign();
-    await inbox.add(await this.#builder.build(delivery, []));
+    await inbox.showLife(await this.#builder.build(delivery, []));
   }
 
   #drawSign(): Micros {

@@ -7,7 +7,7 @@ import { randomInt } from 'node:crypto';
 import type { BatchData } from '../../protocol/batch.ts';
 import { between, type Micros, type Mono } from '../../protocol/units.ts';
 
-const PROCESS_ID = Array.from({ length: 3 }, () => randomInt(1e9)).join('');
+export const PROCESS_ID = Array.from({ length: 3 }, () => randomInt(1e9)).join('');
 
 export class SealedBatch {
   readonly id: string;

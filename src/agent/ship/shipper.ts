@@ -182,7 +182,9 @@ export class Shipper {
   #schedule(): void {
     if (this.#state !== 'running') return;
     this.#isIdle = this.error === null && !this.#deliveries.isBusy;
-    this.#runAfter(this.#isIdle ? this.#options.intervals.intervalIdle / 1000 : BUSY_MS);
+    const { intervalIdle } = this.#options.intervals;
+    const idleMs = Math.max(BUSY_MS, Math.min(intervalIdle, this.#sender.lifeDueIn) / 1000);
+    this.#runAfter(this.#isIdle ? idleMs : BUSY_MS);
   }
 
   /** Ends an idle wait: there are records, which still wait a little for more. */

@@ -8,7 +8,14 @@
 import { messageOf } from '../../platform/errors.ts';
 import { invariant } from '../../platform/invariant.ts';
 import { MAX_INPUT_BYTES } from '../../protocol/batch.ts';
-import { inboxKey, MAX_ID_BYTES, MAX_QUEUES, QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
+import {
+  inboxKey,
+  MAX_ID_BYTES,
+  MAX_QUEUES,
+  QUEUE_NAME,
+  queuePrefix,
+  signsKey,
+} from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { redisScript } from '../../redis/scripts.ts';
 
@@ -18,7 +25,7 @@ export const REMOVAL_KINDS = ['bad_id', 'oversized', 'stray_inbox'] as const;
 export interface Removal {
   readonly kind: (typeof REMOVAL_KINDS)[number];
   readonly queue: number;
-  /** How its id begins; empty for a whole inbox. */
+  /** How its id begins; empty for all of a queue. */
   readonly id: string;
   /** Of the id and the data; null where nobody counted them. */
   readonly bytes: number | null;
@@ -135,7 +142,7 @@ export class Inbox {
 }
 
 /**
- * Removes the inboxes of all queues from this number on, which the database does not have: an earlier one had them, or a stranger made them up.
+ * Removes the inboxes and signs of all queues from this number on, which the database does not have: an earlier one had them, or a stranger made them up.
  * Spools send again what an agent added there.
  */
 export async function removeStrayInboxes(
@@ -144,7 +151,9 @@ export async function removeStrayInboxes(
   queues: number,
 ): Promise<Removal[]> {
   const numbers = Array.from({ length: MAX_QUEUES - queues }, (_, i) => queues + i);
-  const found = await Promise.all(numbers.map((queue) => redis.unlink(inboxKey(cluster, queue))));
+  const found = await Promise.all(
+    numbers.map((queue) => redis.unlink(inboxKey(cluster, queue), signsKey(cluster, queue))),
+  );
   return numbers
     .filter((_, i) => (found[i] ?? 0) > 0)
     .map((queue) => ({ kind: 'stray_inbox', queue, id: '', bytes: null }));
@@ -154,7 +163,7 @@ function failed(error: unknown): never {
   throw new InboxError(`the inbox cannot be used: ${messageOf(error)}`, { cause: error });
 }
 
-function listOf(answer: unknown): unknown[] {
+export function listOf(answer: unknown): unknown[] {
   invariant(Array.isArray(answer), 'the script of an inbox answers lists');
   return answer;
 }

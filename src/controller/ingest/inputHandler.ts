@@ -31,6 +31,7 @@ import type { Enroller } from '../keys/enroller.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { BatchCommitter } from './batchCommitter.ts';
 import type { CommitContext, CommittedBatch } from './commitBatch.ts';
+import type { AttributedBatch } from './commitGroup.ts';
 import type { RejectedBatch } from './epoch.ts';
 import { type Inbox, InboxError, isRedisFull } from './inbox.ts';
 import type { InputHandler, JobOutcome } from './queueWorker.ts';
@@ -59,6 +60,11 @@ export interface InputHandlerOptions extends CommitContext {
   readonly signal: AbortSignal;
 }
 
+export interface SignHandler {
+  /** Applies a sign of life, unless its node is locked or it is refused. Returns false if Postgres is unavailable. Must not throw. */
+  applySign(queue: number, sign: string): Promise<boolean>;
+}
+
 const REJECTIONS = {
   implausible: 'implausible_seq',
   over_quota: 'over_quota',
@@ -74,7 +80,7 @@ const BUSY_DELAY_MS = 1_000;
 const MAX_READ = 16;
 const USUAL_BYTES = 2 * MAX_BATCH_BYTES;
 
-export function createInputHandler(options: InputHandlerOptions): InputHandler {
+export function createInputHandler(options: InputHandlerOptions): InputHandler & SignHandler {
   // Where nobody can enrol, a key that expired stays expired: its node goes on unsigned.
   const mustBeSigned = options.enroller !== null;
   const committer = new BatchCommitter({ ...options, mustBeSigned });
@@ -94,6 +100,16 @@ export function createInputHandler(options: InputHandlerOptions): InputHandler {
           release();
         }
       }),
+    async applySign(queue, sign) {
+      try {
+        const read = await readInput(options, queue, sign);
+        if (read !== null) await commitInput(options, committer, queue, read);
+      } catch (failure) {
+        if (isUnavailable(failure)) return false;
+        options.log.error({ queue, error: messageOf(failure) }, 'sign of life could not be applied');
+      }
+      return true;
+    },
   };
 }
 
@@ -155,14 +171,43 @@ async function handleInput(
   options: InputHandlerOptions,
   { queue, input, committer, release }: Input,
 ): Promise<void> {
-  const { cluster, attribution, metrics, now } = options;
+  const { metrics, now } = options;
   const started = now();
-  const rejectAs = (reason: Rejection['reason'], claimedNode: string, error: string) =>
-    reject(options, { queue, reason, error, claimedNode, input });
+  const read = await readInput(options, queue, input);
+  if (read === null) return;
+  if (read.bytes <= USUAL_BYTES) release();
+  const outcome = await commitInput(options, committer, queue, read);
+  if (outcome === 'busy') throw new NodeBusy(`node ${read.envelope.node} is locked`);
+  if (outcome === null) return;
+  metrics.batchSeconds.observe((now() - started) / 1000);
+  return publishReply(options, read.envelope, outcome);
+}
+
+/** An input that is a batch which its node may have sent. */
+interface ReadInput extends AttributedBatch {
+  readonly input: string;
+  /** Of its JSON. */
+  readonly bytes: number;
+}
+
+/** Null for what is no such batch, which is dealt with then. */
+async function readInput(
+  options: InputHandlerOptions,
+  queue: number,
+  input: string,
+): Promise<ReadInput | null> {
+  const { cluster, attribution } = options;
+  const rejectAs = async (reason: Rejection['reason'], claimedNode: string, error: string) => {
+    await reject(options, { queue, reason, error, claimedNode, input });
+    return null;
+  };
   const data = parsed(input);
   if (data === undefined) return rejectAs('not_json', '', 'the input is not JSON');
   const enrolment = enrolmentIn(data);
-  if (enrolment !== null) return options.enroller?.accept(enrolment);
+  if (enrolment !== null) {
+    await options.enroller?.accept(enrolment);
+    return null;
+  }
   const sender = await attribution.senderOf(data);
   if (sender.is === 'refused') return rejectAs(sender.reason, sender.claimedNode, sender.error);
   const decoded = await decodeBatch(data);
@@ -179,12 +224,31 @@ async function handleInput(
     return rejectAs('other_node', node, `node ${sender.node} signed a batch of node ${node}`);
   if (!isSigned && !(await attribution.mayBeUnsigned(node)))
     return rejectAs('not_signed', node, `a batch of node ${node} is not signed`);
-  if (decoded.bytes <= USUAL_BYTES) release();
+  return { envelope, isSigned, input, bytes: decoded.bytes };
+}
+
+/** Commits it, and counts and logs what is committed. Null if it is refused, which is dealt with then. */
+async function commitInput(
+  options: InputHandlerOptions,
+  committer: Pick<BatchCommitter, 'commit'>,
+  queue: number,
+  { envelope, isSigned, input }: ReadInput,
+): Promise<CommittedBatch | 'busy' | null> {
   const outcome = await committer.commit(queue, { envelope, isSigned });
-  if (outcome.is === 'busy') throw new NodeBusy(`node ${node} is locked`);
-  if (outcome.is !== 'committed') return rejectAs(REJECTIONS[outcome.is], node, outcome.error);
-  metrics.batchSeconds.observe((now() - started) / 1000);
-  return published(options, envelope, outcome);
+  if (outcome.is === 'busy') return 'busy';
+  if (outcome.is !== 'committed') {
+    const { error } = outcome;
+    await reject(options, {
+      queue,
+      reason: REJECTIONS[outcome.is],
+      error,
+      claimedNode: envelope.node,
+      input,
+    });
+    return null;
+  }
+  report(options, envelope, outcome);
+  return outcome;
 }
 
 /** Undefined if it is not JSON. */
@@ -196,13 +260,7 @@ function parsed(input: string): unknown {
   }
 }
 
-/** Counts and logs what is committed, and publishes the reply. */
-async function published(
-  options: InputHandlerOptions,
-  envelope: Envelope,
-  outcome: CommittedBatch,
-): Promise<void> {
-  const { metrics, log } = options;
+function report({ metrics, log }: InputHandlerOptions, envelope: Envelope, outcome: CommittedBatch): void {
   const { node, epoch } = envelope;
   count(metrics, outcome, envelope);
   for (const { seq, cause, error } of outcome.unstorable) {
@@ -218,13 +276,13 @@ async function published(
     metrics.unbelievedClaims.inc({ claim });
     log.warn({ node, epoch, claim }, 'claim of a batch not believed');
   }
-  await publishReply(options, envelope, outcome);
 }
 
-function leave({ metrics, log }: InputHandlerOptions, queue: number, refused: RefusedBatch): void {
+function leave({ metrics, log }: InputHandlerOptions, queue: number, refused: RefusedBatch): null {
   const { error, claimedNode } = refused;
   metrics.records.inc({ result: 'version' });
   log.warn({ queue, claimedNode, error }, 'batch of a newer version left unacknowledged');
+  return null;
 }
 
 async function reject(options: InputHandlerOptions, rejection: Rejection): Promise<void> {
