@@ -22,6 +22,7 @@ import {
   MAX_QUEUES,
   QUEUE_NAME,
   queuePrefix,
+  signsKey,
 } from '../../src/protocol/redisKeys.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { hostileInput } from '../support/hostileInputs.ts';
@@ -176,13 +177,18 @@ export class Attacker {
       ];
       return pick(random, commands)();
     }
-    return agent.hsetnx(this.#inbox(), this.#id(), await this.#value(epoch));
+    const value = await this.#value(epoch);
+    if (random.chance(0.2)) return agent.hset(signsKey(CLUSTER, this.#queue()), this.#id(), value);
+    return agent.hsetnx(this.#inbox(), this.#id(), value);
   }
 
   #inbox(): string {
+    return inboxKey(CLUSTER, this.#queue());
+  }
+
+  #queue(): number {
     const { queues } = this.#options;
-    const queue = this.#random.between(0, this.#random.chance(0.05) ? MAX_QUEUES : queues);
-    return inboxKey(CLUSTER, Math.floor(queue));
+    return Math.floor(this.#random.between(0, this.#random.chance(0.05) ? MAX_QUEUES : queues));
   }
 
   #id(): string | Buffer {
@@ -233,6 +239,11 @@ export class Attacker {
       ...[
         ['HSETNX', inboxKey(CLUSTER, MAX_QUEUES), id, '{}'],
         ['HSETNX', inboxKey('other', queue), id, '{}'],
+      ],
+      ...[
+        ['HKEYS', signsKey(CLUSTER, queue)],
+        ['HDEL', signsKey(CLUSTER, queue), id],
+        ['HSET', signsKey('other', queue), id, '{}'],
       ],
       ...[
         ['HSETNX', job, id, '{}'],
