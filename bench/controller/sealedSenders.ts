@@ -8,7 +8,12 @@ import { SealedBatch } from '../../src/agent/ship/sealedBatch.ts';
 import { invariant } from '../../src/platform/invariant.ts';
 import { batchId, encodeBatch } from '../../src/protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
-import { ackReplyKey, flowSettingsKey, parseAckReply } from '../../src/protocol/redisKeys.ts';
+import {
+  ackReplyKey,
+  flowSettingsKey,
+  MAX_VALUE_BYTES,
+  parseAckReply,
+} from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
 import { connectRedis, type RedisClient } from '../../src/redis/client.ts';
 import { agentIncarnation, type BatchIncarnation, CLUSTER } from '../../test/support/batches.ts';
@@ -85,6 +90,7 @@ export class SealedSenders {
   readonly #system: ControllerSystem;
   readonly #connections: readonly RedisClient[];
   readonly #agents: ReadonlyMap<string, Agent>;
+  #failure: unknown = null;
 
   private constructor(
     system: ControllerSystem,
@@ -135,6 +141,10 @@ export class SealedSenders {
     return { from, to: from + last, late, used, sendersMs: (user + system) / 1000, unanswered };
   }
 
+  readonly #failed = (error: unknown): void => {
+    this.#failure ??= error;
+  };
+
   close(): void {
     for (const redis of this.#connections) redis.disconnect();
   }
@@ -144,7 +154,6 @@ export class SealedSenders {
     { from, count }: { readonly from: number; readonly count: number },
   ): Promise<number[]> {
     const late: number[] = [];
-    let failure: unknown = null;
     while (late.length < count) {
       for (let one = ready[late.length]; one !== undefined; one = ready[late.length]) {
         const now = Date.now();
@@ -156,13 +165,11 @@ export class SealedSenders {
           agent.wait = MIN_WAIT_MS;
           agent.askAt = Math.min(agent.askAt ?? Number.POSITIVE_INFINITY, now + PASS_MS);
         }
-        (isSign ? agent.inbox.showLife(batch) : agent.inbox.add(batch)).catch((error: unknown) => {
-          failure ??= error;
-        });
+        (isSign ? agent.inbox.showLife(batch) : agent.inbox.add(batch)).catch(this.#failed);
       }
       this.#askForReplies();
       await delay(TICK_MS);
-      if (failure !== null) throw failure;
+      if (this.#failure !== null) throw this.#failure;
     }
     return late;
   }
@@ -177,13 +184,13 @@ export class SealedSenders {
       if (agent.askAt === null || agent.askAt > now) continue;
       agent.wait = Math.min(MAX_WAIT_MS, 2 * agent.wait);
       agent.askAt = now + Math.max(PASS_MS, agent.wait);
-      void this.#askFor(agent);
+      this.#askFor(agent).catch(this.#failed);
     }
   }
 
   async #askFor(agent: Agent): Promise<void> {
-    const replies = await agent.redis.hgetall(ackReplyKey(CLUSTER, agent.name)).catch(() => null);
-    const reply = parseAckReply(replies?.[agent.incarnation.epoch] ?? '');
+    const [json] = await agent.redis.hmget(ackReplyKey(CLUSTER, agent.name), agent.incarnation.epoch);
+    const reply = parseAckReply(json ?? '');
     if (reply.ok && reply.value.ackedSeq >= agent.sent) agent.askAt = null;
   }
 
@@ -193,7 +200,7 @@ export class SealedSenders {
     return setInterval(() => {
       for (due += perTick; due >= 1; due -= 1) {
         const redis = this.#connections[Math.floor(due) % this.#connections.length];
-        redis?.get(flowSettingsKey(CLUSTER)).catch(() => null);
+        redis?.getrange(flowSettingsKey(CLUSTER), 0, MAX_VALUE_BYTES).catch(this.#failed);
       }
     }, 100);
   }
