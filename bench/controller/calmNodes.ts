@@ -1,6 +1,6 @@
 /*
  * What 5,000 calm nodes cost: each sends a record of ten minutes every ten, asks for the acknowledgement, and shows each other minute that it
- * runs; it asks for the flow settings every minute, and every 5 minutes for what is stored. From that follows how many such nodes the machine could carry.
+ * runs; it asks for the flow settings every minute, and every 15 minutes for what is stored. From that follows how many such nodes the machine could carry.
  */
 import { cpus } from 'node:os';
 import { randomFor } from '../../devtools/simulator/random.ts';
@@ -19,7 +19,7 @@ const SECONDS = SHORT ? 10 : 60;
 const MINUTE_MS = 60_000;
 /** A node on which nothing happens reports so many minutes together. */
 const MINUTES = 10;
-const GENERATION_MS = 300_000;
+const GENERATION_MS = 900_000;
 const IDLE_ASK_MS = 60_000;
 const LINGER_MS = 250;
 const RATES: TrafficRates = {

@@ -59,7 +59,7 @@ const ipAddress = (raw: string): string => {
 /** Settings that only tests of a whole system set: test/torture/README.md lists them. */
 const AGENT_INTERNALS = {
   intervalAckGeneration: internalInterval(
-    '5m',
+    '15m',
     'how often a new ack generation asks again for every acknowledgement',
   ),
   intervalRetiredEpochs: internalInterval('1h', 'how often it asks about epochs that have no record left'),

@@ -12,7 +12,7 @@
  */
 import { createHash, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
-import { zstdCompress, zstdDecompress } from 'node:zlib';
+import { zstdCompress, zstdDecompress, zstdDecompressSync } from 'node:zlib';
 import * as v from 'valibot';
 import {
   type ContainerIdentity,
@@ -145,6 +145,8 @@ export type Batch = Omit<Envelope, 'records' | 'objects'> & {
 
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
+/** To hand so little to another thread costs more than to decompress it. */
+const SMALL_BYTES = 4 * 1024;
 
 /** What an inbox holds: the batch as JSON, compressed, in base64. */
 export interface BatchData {
@@ -244,7 +246,10 @@ async function open(data: unknown): Promise<Parsed<{ json: unknown; bytes: numbe
   if (typeof packed !== 'string') return invalid('z: Expected a string');
   if (packed.length > MAX_INPUT_BYTES) return invalid(`z: longer than ${MAX_INPUT_BYTES} characters`);
   try {
-    const raw = await decompress(Buffer.from(packed, 'base64'), { maxOutputLength: MAX_DECODED_BYTES });
+    const bytes = Buffer.from(packed, 'base64');
+    const limit = { maxOutputLength: MAX_DECODED_BYTES };
+    const raw =
+      bytes.length <= SMALL_BYTES ? zstdDecompressSync(bytes, limit) : await decompress(bytes, limit);
     const json: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(raw));
     return { ok: true, value: { json, bytes: raw.length } };
   } catch (error) {

@@ -64,7 +64,7 @@ export interface Ingest {
 const TEND_INTERVAL_MS = 5_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
 /** How often inputs are counted; with very many queues more seldom. */
-const COUNT_INTERVAL_MS = 20;
+const COUNT_INTERVAL_MS = 50;
 const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
