@@ -35,6 +35,8 @@ export const MAX_BATCH_RECORDS = 500;
 export const MAX_BATCH_BYTES = 256 * 1024;
 /** The largest JSON, in bytes, that is decompressed; more is refused. */
 export const MAX_DECODED_BYTES = 8 * 1024 * 1024;
+/** The same of a sign of life, many of which are read at a time. */
+export const MAX_SIGN_DECODED_BYTES = 64 * 1024;
 /** The largest input, in bytes of its data, that is fetched from an inbox; a larger one is removed. No batch of an agent is half as large. */
 export const MAX_INPUT_BYTES = 2 * 1024 * 1024;
 
@@ -194,11 +196,12 @@ export type RefusedBatch = {
   readonly claimedNode: string;
 };
 
-/** Reads an input, which may be anything at all. `bytes`: the length of its JSON. Never throws on bad input. */
+/** Reads an input, which may be anything at all. `bytes`: the length of its JSON, at most `maxBytes`. Never throws on bad input. */
 export async function decodeBatch(
   data: unknown,
+  maxBytes: number = MAX_DECODED_BYTES,
 ): Promise<{ ok: true; value: Envelope; bytes: number } | RefusedBatch> {
-  const opened = await open(data);
+  const opened = await open(data, maxBytes);
   if (!opened.ok) return refused('not_a_batch', opened.error, undefined);
   const { json, bytes } = opened.value;
   const version = fieldOf(json, 'v');
@@ -241,13 +244,16 @@ function fieldOf(input: unknown, name: string): unknown {
   return typeof input === 'object' && input !== null ? Reflect.get(input, name) : undefined;
 }
 
-async function open(data: unknown): Promise<Parsed<{ json: unknown; bytes: number }>> {
+async function open(
+  data: unknown,
+  maxOutputLength: number,
+): Promise<Parsed<{ json: unknown; bytes: number }>> {
   const packed = fieldOf(data, 'z');
   if (typeof packed !== 'string') return invalid('z: Expected a string');
   if (packed.length > MAX_INPUT_BYTES) return invalid(`z: longer than ${MAX_INPUT_BYTES} characters`);
   try {
     const bytes = Buffer.from(packed, 'base64');
-    const limit = { maxOutputLength: MAX_DECODED_BYTES };
+    const limit = { maxOutputLength };
     const raw =
       bytes.length <= SMALL_BYTES ? zstdDecompressSync(bytes, limit) : await decompress(bytes, limit);
     const json: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(raw));

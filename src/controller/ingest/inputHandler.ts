@@ -19,7 +19,13 @@ import { messageOf } from '../../platform/errors.ts';
 import { Permits } from '../../platform/permits.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
-import { decodeBatch, type Envelope, MAX_BATCH_BYTES, type RefusedBatch } from '../../protocol/batch.ts';
+import {
+  decodeBatch,
+  type Envelope,
+  MAX_BATCH_BYTES,
+  MAX_SIGN_DECODED_BYTES,
+  type RefusedBatch,
+} from '../../protocol/batch.ts';
 import { enrolmentIn } from '../../protocol/enrolment.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { databaseErrorKind } from '../../store/databaseError.ts';
@@ -102,7 +108,7 @@ export function createInputHandler(options: InputHandlerOptions): InputHandler &
       }),
     async applySign(queue, sign) {
       try {
-        const read = await readInput(options, queue, sign);
+        const read = await readInput(options, queue, sign, MAX_SIGN_DECODED_BYTES);
         if (read !== null) await commitInput(options, committer, queue, read);
       } catch (failure) {
         if (isUnavailable(failure)) return false;
@@ -195,6 +201,7 @@ async function readInput(
   options: InputHandlerOptions,
   queue: number,
   input: string,
+  maxBytes?: number,
 ): Promise<ReadInput | null> {
   const { cluster, attribution } = options;
   const rejectAs = async (reason: Rejection['reason'], claimedNode: string, error: string) => {
@@ -210,7 +217,7 @@ async function readInput(
   }
   const sender = await attribution.senderOf(data);
   if (sender.is === 'refused') return rejectAs(sender.reason, sender.claimedNode, sender.error);
-  const decoded = await decodeBatch(data);
+  const decoded = await decodeBatch(data, maxBytes);
   if (!decoded.ok) {
     if (decoded.reason === 'version') return leave(options, queue, decoded);
     return rejectAs(decoded.reason, decoded.claimedNode, decoded.error);

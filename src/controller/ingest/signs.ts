@@ -16,7 +16,7 @@ import { redisScript } from '../../redis/scripts.ts';
 import { listOf } from './inbox.ts';
 
 /** How many are taken of a queue at a time, at most. */
-const MAX_TAKEN = 256;
+const MAX_TAKEN = 64;
 /** How often they are taken. */
 export const SIGNS_INTERVAL_MS = 1_000;
 const BACKOFF = { firstMs: 250, maxMs: 4_000 };
