@@ -247,6 +247,22 @@ LEFT JOIN LATERAL (
 ) successor ON true
 WHERE e.last_seq > 0;
 
+-- What an agent that was killed had not written yet of a calm time, up to ten minutes: from the end of its last row. One that stopped has written its last
+-- minute. is_covered: a session was open that had shown an event, so that the stream was observed. has_kubelet: its rows say how the kubelet relists.
+CREATE VIEW store.unwritten_end WITH (security_invoker = true) AS
+SELECT s.node_id, s.epoch, s.end_cause, m.ended_at AS from_at, s.ended_at AS to_at, m.kubelet_relists IS NOT NULL AS has_kubelet,
+       coalesce((SELECT c.closed_at IS NULL AND c.armed_at IS NOT NULL FROM store.stream_session c
+                 WHERE c.node_id = s.node_id AND c.epoch = s.epoch ORDER BY c.session_no DESC LIMIT 1), false) AS is_covered
+FROM store.epoch_span s
+CROSS JOIN LATERAL (
+  SELECT m.ended_at, m.kubelet_relists FROM store.relist_minute m
+  WHERE m.node_id = s.node_id AND m.minute BETWEEN s.started_at - interval '10 minutes' AND s.ended_at
+    AND m.day BETWEEN ((s.started_at - interval '10 minutes') AT TIME ZONE 'UTC')::date AND (s.ended_at AT TIME ZONE 'UTC')::date
+    AND m.context_id = ANY (ARRAY(SELECT x.context_id FROM store.context x WHERE x.node_id = s.node_id AND x.epoch = s.epoch))
+  ORDER BY m.minute DESC LIMIT 1
+) m
+WHERE s.decided_through < s.ended_at AND s.end_cause NOT IN ('stopped', 'suspended') AND m.ended_at < s.ended_at;
+
 -- An agent that was killed could not record the end of its session: the session ended with the epoch.
 CREATE VIEW plegwatch.stream_sessions WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, s.opened_at, s.armed_at,
@@ -306,19 +322,10 @@ CROSS JOIN LATERAL (
   FROM store.epoch_span s
   WHERE s.node_id = n.node_id AND s.decided_through < s.ended_at
   UNION ALL
-  -- What an agent that was killed had not written yet of a calm time; one that stopped has written its last minute.
-  SELECT w.scope, s.end_cause, m.ended_at, s.ended_at, s.epoch, NULL, NULL, NULL, NULL, md5(s.epoch || ':' || w.scope)::uuid, NULL
-  FROM store.epoch_span s
-  CROSS JOIN LATERAL (
-    SELECT m.ended_at, m.kubelet_relists FROM store.relist_minute m
-    WHERE m.node_id = s.node_id AND m.minute BETWEEN s.started_at - interval '10 minutes' AND s.ended_at
-      AND m.day BETWEEN ((s.started_at - interval '10 minutes') AT TIME ZONE 'UTC')::date AND (s.ended_at AT TIME ZONE 'UTC')::date
-      AND m.context_id = ANY (ARRAY(SELECT x.context_id FROM store.context x WHERE x.node_id = s.node_id AND x.epoch = s.epoch))
-    ORDER BY m.minute DESC LIMIT 1
-  ) m
+  SELECT w.scope, u.end_cause, u.from_at, u.to_at, u.epoch, NULL, NULL, NULL, NULL, md5(u.epoch || ':' || w.scope)::uuid, NULL
+  FROM store.unwritten_end u
   CROSS JOIN (VALUES ('list'), ('kubelet')) AS w (scope)
-  WHERE s.node_id = n.node_id AND s.decided_through < s.ended_at AND s.end_cause NOT IN ('stopped', 'suspended') AND m.ended_at < s.ended_at - interval '2 minutes'
-    AND (w.scope = 'list' OR m.kubelet_relists IS NOT NULL)
+  WHERE u.node_id = n.node_id AND u.from_at < u.to_at - interval '2 minutes' AND (w.scope = 'list' OR u.has_kubelet)
 ) g;
 
 CREATE TYPE plegwatch.undeclared_gap AS (cluster text, node text, scope text, from_at timestamptz, to_at timestamptz, epoch uuid);

@@ -224,6 +224,8 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
   FROM store.relist_minute m
   WHERE m.day BETWEEN ((since - interval '12 minutes') AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date
     AND m.minute > since - interval '12 minutes' AND m.minute < until AND m.ended_at > since
+    -- A row is of the hour in which it begins. So a period that ends with an hour has what its last row says beyond it, and not what the row before says of it.
+    AND (m.minute >= date_trunc('hour', since, 'UTC') OR until <> date_trunc('hour', until, 'UTC'))
     AND (m.minute < date_trunc('hour', since + interval '1 hour' - interval '1 microsecond', 'UTC') OR m.minute >= date_trunc('hour', until, 'UTC'))
 $$;
 REVOKE ALL ON FUNCTION store.coverage(timestamptz, timestamptz) FROM PUBLIC;

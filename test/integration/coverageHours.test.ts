@@ -3,16 +3,20 @@
  */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { readEvidence } from '../../src/controller/reports/evidence.ts';
+import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord, KubeletMinute } from '../../src/protocol/record.ts';
 import { repair } from '../../src/store/repair.ts';
+import { openStore } from '../../src/store/store.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { missedFinding, relistMinute } from '../support/records.ts';
+import { missedFinding, relistMinute, streamSession } from '../support/records.ts';
 import { writeHistory } from '../support/storedHistory.ts';
 
-const MINUTE = 60_000_000;
+const SECOND = 1_000_000;
+const MINUTE = 60 * SECOND;
 
 const ADDED = [
   ...['span_us', 'covered_us', 'relists', 'errors', 'expected', 'matched', 'unobservable'],
@@ -319,5 +323,66 @@ needs('postgres')('hours', () => {
     await repair({ databaseUrl, cluster: CLUSTER, log: silent, node: 'node-b', forgetEpoch: other.epoch });
     expect(await query(databaseUrl, counted)).toEqual([{ minutes: 150 }]);
     expect(await query(databaseUrl, DIFFERENT)).toEqual([]);
+  });
+
+  it('a period has what is within it of rows that go on beyond an hour, and of hours that follow one another each what its rows say', async () => {
+    const databaseUrl = await server.database();
+    const hour = 3_600_000;
+    const start = Math.floor(Date.now() / hour) * hour - 6 * hour;
+    const one = agentIncarnation('node-a', 1, Date.now() - start);
+    // Ten minutes each, but for those that end in the first minute after an hour.
+    const ends = [10, 20, 30, 40, 50, 60.5, 70, 80, 90, 100, 110, 120.75, 130].map((m) => m * MINUTE);
+    const rows = ends.map((end, i) => {
+      const t = ends[i - 1] ?? 0;
+      const span = end - t;
+      return relistMinute({ t, span, covered: span, wall: start * 1000 + end });
+    });
+    await commitAll(databaseUrl, [one.batch(1, rows)]);
+    const covered = async (from: number, to: number) => {
+      const [sum] = await query<{ minutes: number }>(
+        databaseUrl,
+        'SELECT (sum(covered_us) / 6e7)::float8 AS minutes FROM store.coverage($1, $2)',
+        [from, to].map((minutes) => new Date(start + minutes * 60_000)),
+      );
+      return sum?.minutes;
+    };
+    expect(await Promise.all([covered(60, 90), covered(60.25, 60.75), covered(30, 90)])).toEqual([
+      30, 0.5, 60,
+    ]);
+    expect(await Promise.all([covered(0, 60), covered(60, 120), covered(0, 120)])).toEqual([
+      60.5, 60.25, 120.75,
+    ]);
+  });
+
+  it('of an agent that was killed while nothing happened, what its session covered after its last row counts as covered', async () => {
+    const databaseUrl = await server.database();
+    const [written, killed, down, since] = [3_600, 500, 15, 600];
+    const dead = agentIncarnation('node-a', 1, (written + killed + down + since) * 1000);
+    const next = agentIncarnation('node-a', 2, since * 1000);
+    const row = (from: number, to: number) => {
+      const span = (to - from) * SECOND;
+      return relistMinute({ t: from * SECOND, span, covered: span, decided: to * SECOND });
+    };
+    const sealedAt = (seconds: number, batch: Batch): Batch => ({
+      ...batch,
+      ...{ mono0: seconds * SECOND, wall0: batch.wall0 - batch.mono0 + seconds * SECOND },
+    });
+    const session = streamSession({ t: 1, opened: 1, armed: 1 });
+    const rows = [0, 600, 1_200, 1_800, 2_400, 3_000].map((from) => row(from, from + 600));
+    const signs = { decided: (written + killed - 10) * SECOND, scraped: null };
+    await commitAll(databaseUrl, [
+      sealedAt(written + 1, dead.batch(1, [session, ...rows])),
+      sealedAt(written + killed, dead.batch(8, [], { signs })),
+      next.batch(1, [row(0, since - 5)]),
+    ]);
+    const store = await openStore({ databaseUrl, log: silent });
+    try {
+      const [node] = await query<{ node_id: number }>(databaseUrl, 'SELECT node_id FROM store.node');
+      const { rows: evidence } = await store.run(readEvidence, [[node?.node_id]]);
+      // The end of an epoch of which no agent says how it ended is three seconds before its last sign.
+      expect(evidence[0]?.covered_us).toBe((written + killed - 3 + since - 5) * SECOND);
+    } finally {
+      await store.close();
+    }
   });
 });

@@ -3,7 +3,7 @@
  */
 import { Client } from 'pg';
 import { beforeEach, expect, it } from 'vitest';
-import { encodeBatch, senderId } from '../../src/protocol/batch.ts';
+import { type Batch, encodeBatch, senderId } from '../../src/protocol/batch.ts';
 import { MAX_SIGN_BYTES, queueOf, signsKey } from '../../src/protocol/redisKeys.ts';
 import { agentIncarnation, type BatchIncarnation, CLUSTER } from '../support/batches.ts';
 import { IngestBed } from '../support/ingestBed.ts';
@@ -20,11 +20,13 @@ needs('postgres', 'redis-server')('a sign of life', () => {
 
   beforeEach(() => bed.start());
 
-  async function show(one: BatchIncarnation, decided: number): Promise<void> {
-    const sign = one.batch(6, [], { signs: { decided, scraped: null } });
-    const key = signsKey(CLUSTER, queueOf(one.node, QUEUES));
-    await bed.sender.redis.hset(key, `${senderId(one.node)}.1`, JSON.stringify(await encodeBatch(sign)));
+  async function set(batch: Batch, process = 1): Promise<void> {
+    const key = signsKey(CLUSTER, queueOf(batch.node, QUEUES));
+    const name = `${senderId(batch.node)}.${process}`;
+    await bed.sender.redis.hset(key, name, JSON.stringify(await encodeBatch(batch)));
   }
+  const show = (one: BatchIncarnation, decided: number, more: Partial<Batch> = {}): Promise<void> =>
+    set(one.batch(6, [], { signs: { decided, scraped: null }, ...more }));
   /** In seconds since the start of each epoch. */
   const decided = async () => {
     const known = await rows<{ node: string; s: number | null }>(
@@ -60,10 +62,33 @@ needs('postgres', 'redis-server')('a sign of life', () => {
   it('waits while Postgres is down', async () => {
     const all = [await reporting('node-a'), await reporting('node-b')];
     await bed.server.part.kill();
+    await passes(async () => expect(bed.ingest.health().database).toBe(false));
     for (const one of all) await show(one, 7 * SECOND);
-    await taken();
     await bed.server.part.restart();
     await passes(async () => expect(await decided()).toEqual([7, 7]));
+  });
+
+  it('with evidence, or one that grows when it is unpacked, is refused, and of those of one node the latest counts', async () => {
+    const [one, other] = [await reporting('node-a'), await reporting('node-b')];
+    await bed.stop();
+    await set(one.batch(6, events(6, 7)), 3);
+    await set(
+      one.batch(6, [], {
+        held: Array.from({ length: 1_000 }, () => ({ epoch: one.epoch, incarnation: 1, last: 5 })),
+      }),
+      2,
+    );
+    await show(one, 7 * SECOND);
+    const stale = other.batch(6, [], { signs: { decided: 9 * SECOND, scraped: null } });
+    await set({ ...stale, wall0: stale.wall0 - SECOND }, 2);
+    await show(other, 8 * SECOND);
+    await bed.start();
+    await taken();
+    await passes(async () => expect(await decided()).toEqual([7, 8]));
+    expect(await bed.storedSeqs(one)).toEqual([1, 2, 3, 4, 5]);
+    expect(await rows('SELECT reason, sum(times)::int AS n FROM plegwatch.rejected GROUP BY 1')).toEqual([
+      { reason: 'not_a_batch', n: 2 },
+    ]);
   });
 
   it('that is not one, or too long, delays and hides no other', async () => {
@@ -78,7 +103,7 @@ needs('postgres', 'redis-server')('a sign of life', () => {
     await passes(async () => expect(await decided()).toEqual([7, 7, 7]));
     await taken();
     expect(await bed.metrics.registry.getSingleMetricAsString('plegwatch_inbox_removals_total')).toContain(
-      `kind="oversized"} ${2 * QUEUES}`,
+      `kind="bad_sign"} ${2 * QUEUES}`,
     );
   });
 

@@ -190,6 +190,7 @@ const REJECTED: Readonly<Record<Rejection['reason'], Expectations>> = {
 const REMOVALS: Readonly<Record<(typeof REMOVAL_KINDS)[number], Expectations>> = {
   bad_id: inEach,
   oversized: inEach,
+  bad_sign: inEach,
   stray_inbox: inEach,
 };
 const REFUSED: Readonly<Record<string, Expectations>> = { by_redis: inEach };

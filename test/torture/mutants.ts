@@ -65,7 +65,11 @@ export const MUTANTS: readonly BuildMutant[] = [
         "import { mayResolve, resolveAcrossEpochs } from './crossEpochResolution.ts';",
         "import { mayResolve, resolveAcrossEpochs } from './crossEpochResolution.ts';\nimport { publishReply } from './replies.ts';",
       ),
-      edit('controller/ingest/inputHandler.ts', '  await publishReply(options, envelope, outcome);\n}', '}'),
+      edit(
+        'controller/ingest/inputHandler.ts',
+        '  return publishReply(options, read.envelope, outcome);\n}',
+        '}',
+      ),
     ],
   },
   {

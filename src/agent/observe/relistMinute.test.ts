@@ -188,11 +188,30 @@ test('a minute goes on neither beyond the first minute of the next hour of UTC n
   expect(begun().isOver(after(61, -26))).toBe(true);
 });
 
-test('of a minute that went on the first relist and the last two have their times, and all count', () => {
+test.each([
+  [1, [0]],
+  [2, [0, 1]],
+  [3, [0, 1, 2]],
+  [4, [0, 2, 3]],
+  [40, [0, 38, 39]],
+  [3_000, [0, 2_998, 2_999]],
+])(
+  'of %i relists in a minute that went on the first and the last two have their times, and all count',
+  (relists, kept) => {
+    const minute = begun();
+    const times = Array.from({ length: relists }, (_, n) => n * (500 / relists));
+    for (const seconds of times)
+      minute.addRelist(relist(shift(START, millis(1_000 * seconds))), null, stats(1));
+    const record = minute.record(START, after(500), known());
+    expect(record.relists).toBe(relists);
+    expect(record.lists.filter((_, i) => i % LIST_FIELDS.length === 0)).toEqual(
+      kept.map((n) => Math.round(1e6 * (times[n] ?? 0))),
+    );
+  },
+);
+
+test('of two minutes all relists have their times', () => {
   const minute = begun();
-  for (let n = 0; n < 40; n += 1) minute.addRelist(relist(shift(START, millis(5_000 * n))), null, stats(1));
-  const record = minute.record(START, after(200), known());
-  expect(record.relists).toBe(40);
-  expect(record.lists.filter((_, i) => i % LIST_FIELDS.length === 0)).toEqual([0, 190e6, 195e6]);
+  for (let n = 0; n < 40; n += 1) minute.addRelist(relist(shift(START, millis(3_000 * n))), null, stats(1));
   expect(minute.record(START, after(120), known()).lists).toHaveLength(40 * LIST_FIELDS.length);
 });

@@ -42,6 +42,8 @@ export class RelistMinute {
   readonly #before: Readonly<ComparisonCounters>;
   readonly #hist: number[] = Array.from({ length: RELIST_BOUNDS_MS.length + 1 }, () => 0);
   readonly #lists: number[][] = [];
+  /** The last ones but for the first, whether or not a record takes so many. */
+  #lastLists: readonly number[][] = [];
   #relists = 0;
   #errors = 0;
   #max = 0;
@@ -113,7 +115,10 @@ export class RelistMinute {
     const numbers = times.map(offset);
     const fits = numbers.every((each) => Math.abs(each) <= MAX_INT4);
     const eventsTo = lastEvent === null ? -MAX_INT4 : Math.max(-MAX_INT4, offset(lastEvent));
-    if (fits && this.#lists.length < MAX_LISTED) this.#lists.push([...numbers, flags, eventsTo]);
+    if (!fits) return;
+    const list = [...numbers, flags, eventsTo];
+    if (this.#lists.length > 0) this.#lastLists = [...this.#lastLists.slice(1 - LAST_LISTS), list];
+    if (this.#lists.length < MAX_LISTED) this.#lists.push(list);
   }
 
   /** `wall`: the wall clock now. `counters` and `decidedUntil`: those of the comparison. `others`: what others observed in it. */
@@ -127,7 +132,7 @@ export class RelistMinute {
       Math.max(0, Math.round(counters[key] - this.#before[key]));
     const last = this.#last;
     const span = Math.max(0, between(this.start, now));
-    const lists = span <= 2 * MINUTE ? this.#lists : endsOf(this.#lists);
+    const lists = span <= 2 * MINUTE ? this.#lists : [...this.#lists.slice(0, 1), ...this.#lastLists];
     return {
       type: 'relist_minute',
       t: since(epochStart, this.start),
@@ -156,9 +161,6 @@ export class RelistMinute {
 
 const drawn = ([from, to]: readonly [number, number], random: () => number): Micros =>
   millis(from + random() * (to - from));
-
-const endsOf = <T>(lists: readonly T[]): readonly T[] =>
-  lists.length <= 1 + LAST_LISTS ? lists : [...lists.slice(0, 1), ...lists.slice(-LAST_LISTS)];
 
 function exitedOf({ items }: ListAnswer): number {
   let exited = 0;

@@ -48,8 +48,10 @@ export class RelistMonitor {
   readonly #listGaps: ListGaps;
   readonly #hangs = new ListHangs();
   #minute: RelistMinute;
-  /** When the signs were last said, and up to when everything was decided by the records until then. */
-  #said: { readonly at: Mono; readonly decided: Mono };
+  /** Up to when everything was decided by the records until the signs were last said. */
+  #decided: Mono;
+  /** When it was last looked for what is due once a minute, however long nothing happens. */
+  #checkedAt: Mono;
   #lastEvent: Mono | null = null;
   #last: Relist | null = null;
   #wasSlow = false;
@@ -59,7 +61,8 @@ export class RelistMonitor {
     this.#options = options;
     this.#listGaps = new ListGaps(gaps);
     this.#minute = new RelistMinute({ now: epochStart, wall: wallNow() }, FIRST_MINUTE, comparison.counters);
-    this.#said = { at: epochStart, decided: epochStart };
+    this.#decided = epochStart;
+    this.#checkedAt = epochStart;
     options.reporter.beforeRecord(() => this.#somethingHappens());
     this.#relister = new Relister(options, {
       relisted: (relist, stats) => this.#relisted(relist, stats),
@@ -115,19 +118,20 @@ export class RelistMonitor {
     const { comparison, kubelet, pressure } = this.#options;
     if (comparison.pending > 0 || this.#hangs.hang !== null || kubelet?.relistsAreSlow === true)
       this.#minute.disturb();
-    if (this.#minute.isGoingOn(now) && between(this.#said.at, now) >= MINUTE) {
+    this.#saySigns();
+    if (this.#minute.isGoingOn(now) && between(this.#checkedAt, now) >= MINUTE) {
       if (pressure.wasHigh(now)) this.#minute.disturb();
-      this.#saySigns(now);
+      this.#checkedAt = now;
+      kubelet?.save();
     }
     return this.#minute.isOver({ now, wall });
   }
 
-  #saySigns(now: Mono): void {
+  #saySigns(): void {
     const { comparison, epochStart, kubelet, reporter } = this.#options;
     const scraped = kubelet?.lastScraped ?? null;
     const decided = comparison.decidedUntil;
-    this.#said = { at: now, decided };
-    kubelet?.save();
+    this.#decided = decided;
     reporter.setSigns({
       decided: since(epochStart, decided),
       scraped: scraped === null ? null : since(epochStart, scraped),
@@ -137,14 +141,16 @@ export class RelistMonitor {
   /** A minute that went on ends before the record of what happens. What was decided since may be in records that are still to come. */
   #somethingHappens(): void {
     const { wall, mono: now } = readClocks();
-    if (this.#minute.isGoingOn(now)) this.#endMinute({ now, wall }, this.#said.decided);
+    if (this.#minute.isGoingOn(now)) this.#endMinute({ now, wall }, this.#decided);
     this.#minute.disturb();
   }
 
   /** Reports the minute so far and begins the next. What the comparison found must have been reported: the minute says that it was. */
   reportMinute(now: Mono): void {
     this.#endMinute({ now, wall: wallNow() }, this.#options.comparison.decidedUntil);
-    this.#saySigns(now);
+    this.#saySigns();
+    this.#checkedAt = now;
+    this.#options.kubelet?.save();
   }
 
   #endMinute(clocks: { readonly now: Mono; readonly wall: Wall }, decidedUntil: Mono): void {

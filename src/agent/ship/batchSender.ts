@@ -96,9 +96,9 @@ export class BatchSender {
     if (between(this.#lastBatchAt, now) < this.#signAfter) return;
     const delivery = deliveries.all.find(({ epoch }) => epoch === spool.current);
     if (delivery === undefined || !delivery.isAnswered || hasMore(delivery)) return;
+    await inbox.showLife(await this.#builder.build(delivery, []));
     this.#lastBatchAt = now;
     this.#signAfter = this.#drawSign();
-    await inbox.showLife(await this.#builder.build(delivery, []));
   }
 
   #drawSign(): Micros {

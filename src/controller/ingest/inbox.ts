@@ -19,7 +19,7 @@ import {
 import type { RedisClient } from '../../redis/client.ts';
 import { redisScript } from '../../redis/scripts.ts';
 
-export const REMOVAL_KINDS = ['bad_id', 'oversized', 'stray_inbox'] as const;
+export const REMOVAL_KINDS = ['bad_id', 'oversized', 'bad_sign', 'stray_inbox'] as const;
 
 /** What was removed unread. */
 export interface Removal {
@@ -35,7 +35,7 @@ export interface Removal {
 export const MAX_WAITING = 64;
 const MAX_DRAWN = 128;
 /** How much of an id is shown. */
-const SHOWN = 64;
+export const SHOWN = 64;
 
 const LIMITS = `
 local function isTooLong(id) return redis.call('HSTRLEN', KEYS[1], id) > ${MAX_INPUT_BYTES} end

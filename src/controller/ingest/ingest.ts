@@ -31,7 +31,7 @@ import { createPartitionCache } from './partitionCache.ts';
 import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
 import { type InputHandler, type QueueDepth, type QueueWorker, startQueueWorker } from './queueWorker.ts';
 import { storeRejection } from './rejections.ts';
-import { SIGNS_INTERVAL_MS, takeSigns } from './signs.ts';
+import { takeSigns } from './signs.ts';
 import { sayCaughtUp } from './statements.ts';
 
 export interface IngestOptions extends RedisSettings {
@@ -131,17 +131,28 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       throttledLog.warn({ queue, reason: kind, id, bytes }, 'removed from an inbox unread');
     }
   };
-  const onSignsRefused = (queue: number, count: number) => {
-    metrics.inboxRemovals.inc({ kind: 'oversized' }, count);
-    throttledLog.warn({ queue, count }, 'signs of life are too long, removed unread');
-  };
   const lockMs = intervals.intervalJobLock / 1000;
+  const signs: Loop[] = [];
+  const startTakingSigns = (queue: number): Loop => {
+    const { readSign: read, applySign: apply } = inputHandler;
+    const isStoreAvailable = () => progress.health().database;
+    const taker = { cluster, queue, redis, read, apply, isStoreAvailable, onRemoved };
+    const loop: Loop = new Loop({
+      work: (signal) => takeSigns(taker, signal),
+      onError: (error) =>
+        throttledLog.warn({ queue, error: messageOf(error) }, 'signs of life could not be taken'),
+      backoff: BACKOFF,
+    });
+    loop.start();
+    return loop;
+  };
   const startWorkers = (count: number) => {
     for (let queue = workers.length; queue < count; queue++) {
       const place = { cluster, queue, handler, log: throttledLog };
       const worker = startQueueWorker({ ...place, redis: patient, lockMs });
       workers.push(worker);
       movers.push(new InboxMover({ ...place, redis: patient, inbox: inboxOf(queue), worker, onRemoved }));
+      signs.push(startTakingSigns(queue));
     }
   };
   startWorkers(settings.maxQueues);
@@ -210,17 +221,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'stray inboxes could not be removed'),
     backoff: { firstMs: 1_000, maxMs: Math.max(1_000, intervals.intervalSweep / 1000) },
   });
-  const signs = new Loop({
-    async work(signal) {
-      const options = { cluster, redis, apply: inputHandler.applySign, onRefused: onSignsRefused, signal };
-      const waits = await Promise.all(workers.map(({ queue }) => takeSigns({ ...options, queue })));
-      return Math.min(SIGNS_INTERVAL_MS, ...waits);
-    },
-    onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'signs of life could not be taken'),
-    backoff: BACKOFF,
-  });
   flow.start();
-  signs.start();
   counting.start();
   tending.start();
   sweeping.start();
@@ -236,7 +237,13 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     },
     async stop() {
       stopping.abort();
-      await Promise.all([flow.stop(), signs.stop(), counting.stop(), tending.stop(), sweeping.stop()]);
+      await Promise.all([
+        flow.stop(),
+        ...signs.map((each) => each.stop()),
+        counting.stop(),
+        tending.stop(),
+        sweeping.stop(),
+      ]);
       await Promise.all([...movers, ...workers].map((each) => each.stop()));
       await stopKeys();
       patient.disconnect();

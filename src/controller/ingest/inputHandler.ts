@@ -66,9 +66,12 @@ export interface InputHandlerOptions extends CommitContext {
   readonly signal: AbortSignal;
 }
 
+/** Signs of life. Neither method throws. */
 export interface SignHandler {
-  /** Applies a sign of life, unless its node is locked or it is refused. Returns false if Postgres is unavailable. Must not throw. */
-  applySign(queue: number, sign: string): Promise<boolean>;
+  /** Null for what is no sign that its node may have sent, which is dealt with then. */
+  readSign(queue: number, sign: string): Promise<ReadInput | null>;
+  /** Applies what a sign says, unless its node is locked or Postgres is unavailable. */
+  applySign(queue: number, sign: ReadInput): Promise<void>;
 }
 
 const REJECTIONS = {
@@ -106,17 +109,29 @@ export function createInputHandler(options: InputHandlerOptions): InputHandler &
           release();
         }
       }),
+    async readSign(queue, sign) {
+      const release = await reading.take();
+      try {
+        return await readInput(options, queue, sign, 'sign');
+      } catch (failure) {
+        signFailed(options, queue, failure);
+        return null;
+      } finally {
+        release();
+      }
+    },
     async applySign(queue, sign) {
       try {
-        const read = await readInput(options, queue, sign, MAX_SIGN_DECODED_BYTES);
-        if (read !== null) await commitInput(options, committer, queue, read);
+        await commitInput(options, committer, queue, sign);
       } catch (failure) {
-        if (isUnavailable(failure)) return false;
-        options.log.error({ queue, error: messageOf(failure) }, 'sign of life could not be applied');
+        signFailed(options, queue, failure);
       }
-      return true;
     },
   };
+}
+
+function signFailed({ log }: InputHandlerOptions, queue: number, failure: unknown): void {
+  log.warn({ queue, error: messageOf(failure) }, 'sign of life dropped');
 }
 
 /** A full Redis refuses the answer to what is stored. The input must leave it all the same, and its sender asks again. */
@@ -179,7 +194,7 @@ async function handleInput(
 ): Promise<void> {
   const { metrics, now } = options;
   const started = now();
-  const read = await readInput(options, queue, input);
+  const read = await readInput(options, queue, input, 'batch');
   if (read === null) return;
   if (read.bytes <= USUAL_BYTES) release();
   const outcome = await commitInput(options, committer, queue, read);
@@ -190,7 +205,7 @@ async function handleInput(
 }
 
 /** An input that is a batch which its node may have sent. */
-interface ReadInput extends AttributedBatch {
+export interface ReadInput extends AttributedBatch {
   readonly input: string;
   /** Of its JSON. */
   readonly bytes: number;
@@ -201,7 +216,7 @@ async function readInput(
   options: InputHandlerOptions,
   queue: number,
   input: string,
-  maxBytes?: number,
+  as: 'batch' | 'sign',
 ): Promise<ReadInput | null> {
   const { cluster, attribution } = options;
   const rejectAs = async (reason: Rejection['reason'], claimedNode: string, error: string) => {
@@ -211,13 +226,13 @@ async function readInput(
   const data = parsed(input);
   if (data === undefined) return rejectAs('not_json', '', 'the input is not JSON');
   const enrolment = enrolmentIn(data);
-  if (enrolment !== null) {
+  if (enrolment !== null && as === 'batch') {
     await options.enroller?.accept(enrolment);
     return null;
   }
   const sender = await attribution.senderOf(data);
   if (sender.is === 'refused') return rejectAs(sender.reason, sender.claimedNode, sender.error);
-  const decoded = await decodeBatch(data, maxBytes);
+  const decoded = await decodeBatch(data, as === 'sign' ? MAX_SIGN_DECODED_BYTES : undefined);
   if (!decoded.ok) {
     if (decoded.reason === 'version') return leave(options, queue, decoded);
     return rejectAs(decoded.reason, decoded.claimedNode, decoded.error);
@@ -226,6 +241,8 @@ async function readInput(
   const { node } = envelope;
   if (envelope.cluster !== cluster)
     return rejectAs('other_cluster', node, `cluster: ${envelope.cluster} is not ${cluster}`);
+  if (as === 'sign' && envelope.records.length + envelope.objects.length + envelope.lost.length > 0)
+    return rejectAs('not_a_batch', node, 'records: a sign of life has none');
   const isSigned = sender.is === 'signed';
   if (isSigned && sender.node !== node)
     return rejectAs('other_node', node, `node ${sender.node} signed a batch of node ${node}`);

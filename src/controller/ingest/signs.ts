@@ -2,68 +2,86 @@
  * Signs of life: what agents show on which nothing happens. Each agent has one in the signs of its queue, which a controller takes and applies
  * together with others, without a job and without an answer.
  *
- *   taken ── applied
- *     │ └──► Postgres is unavailable: waits here, and no more are taken meanwhile
- *     └────► the node is locked, or what it says is refused: dropped, the next one follows within a minute
+ *   taken ── the latest of each node ──► applied
+ *     └ what cannot be applied now is dropped: the next one follows within a minute. While Postgres does not answer none is taken.
  *
- * A sign is deleted when it is taken. If the controller dies then, its agents look as if they had been silent for a minute longer.
+ * Whoever may write there may write anything, and as much of it as Redis holds. So signs are small and without evidence, few are drawn at a time
+ * and by chance, and none keeps those of another queue waiting.
  */
-import { Backoff } from '../../platform/backoff.ts';
-import { sleep } from '../../platform/sleep.ts';
+import { aborted } from '../../platform/stopSignal.ts';
 import { MAX_ID_BYTES, MAX_SIGN_BYTES, signsKey } from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { redisScript } from '../../redis/scripts.ts';
-import { listOf } from './inbox.ts';
+import { listOf, type Removal, SHOWN } from './inbox.ts';
+import type { ReadInput } from './inputHandler.ts';
 
 /** How many are taken of a queue at a time, at most. */
 const MAX_TAKEN = 64;
-/** How often they are taken. */
-export const SIGNS_INTERVAL_MS = 1_000;
-const BACKOFF = { firstMs: 250, maxMs: 4_000 };
+/** How often they are taken, in milliseconds. */
+const INTERVAL_MS = 1_000;
 
-/** KEYS[1] the signs of a queue. Whoever may write there may have written anything: what is too long is deleted unread. */
+/** KEYS[1] the signs of a queue. What is too long is deleted unread. */
 const take = redisScript(`
-local signs, refused = {}, 0
+local signs, removed = {}, {}
 for _ = 1, ${MAX_TAKEN} do
   local name = redis.call('HRANDFIELD', KEYS[1])
   if not name then break end
-  if #name > ${MAX_ID_BYTES} or redis.call('HSTRLEN', KEYS[1], name) > ${MAX_SIGN_BYTES} then
-    refused = refused + 1
-  else
+  local bytes = redis.call('HSTRLEN', KEYS[1], name)
+  if #name <= ${MAX_ID_BYTES} and bytes <= ${MAX_SIGN_BYTES} then
     signs[#signs + 1] = redis.call('HGET', KEYS[1], name)
+  else
+    removed[#removed + 1] = string.sub(name, 1, ${SHOWN})
+    removed[#removed + 1] = #name + bytes
   end
   redis.call('HDEL', KEYS[1], name)
 end
-return { signs, refused }
+return { signs, removed }
 `);
 
 export interface SignTakerOptions {
   readonly cluster: string;
   readonly queue: number;
   readonly redis: RedisClient;
-  /** Applies what a sign says. Returns false if Postgres is unavailable. Must not throw. */
-  readonly apply: (queue: number, sign: string) => Promise<boolean>;
-  readonly onRefused: (queue: number, signs: number) => void;
-  readonly signal: AbortSignal;
+  /** Reads a sign; null for what is none, which is dealt with then. */
+  readonly read: (queue: number, sign: string) => Promise<ReadInput | null>;
+  /** Applies what a sign says. Must not throw. */
+  readonly apply: (queue: number, sign: ReadInput) => Promise<void>;
+  /** Whether Postgres answered lately. */
+  readonly isStoreAvailable: () => boolean;
+  readonly onRemoved: (removed: readonly Removal[]) => void;
 }
 
 /** Takes the signs of a queue and applies them. Returns how long to wait for more, in milliseconds. Throws if Redis is unavailable. */
-export async function takeSigns({
-  cluster,
-  queue,
-  redis,
-  apply,
-  onRefused,
-  signal,
-}: SignTakerOptions): Promise<number> {
+export async function takeSigns(
+  { cluster, queue, redis, read, apply, isStoreAvailable, onRemoved }: SignTakerOptions,
+  signal: AbortSignal,
+): Promise<number> {
+  if (!isStoreAvailable()) return INTERVAL_MS;
   const [taken, refused] = listOf(await take(redis, [signsKey(cluster, queue)]));
-  const signs = listOf(taken).map(String);
-  if (Number(refused) > 0) onRefused(queue, Number(refused));
-  await Promise.all(signs.map((sign) => untilAvailable(signal, () => apply(queue, sign))));
-  return signs.length + Number(refused) === MAX_TAKEN ? 0 : SIGNS_INTERVAL_MS;
+  const [signs, removed] = [listOf(taken).map(String), removalsIn(queue, listOf(refused))];
+  onRemoved(removed);
+  const work = Promise.all(signs.map((sign) => read(queue, sign))).then((found) =>
+    Promise.all(latestOf(found).map((sign) => apply(queue, sign))),
+  );
+  await Promise.race([work, aborted(signal)]);
+  return signs.length + removed.length === MAX_TAKEN ? 0 : INTERVAL_MS;
 }
 
-async function untilAvailable(signal: AbortSignal, work: () => Promise<boolean>): Promise<void> {
-  const backoff = new Backoff(BACKOFF);
-  while (!(await work()) && !signal.aborted) await sleep(backoff.next(), signal);
+/** A node has one agent: more than one sign is of an agent before it, or made up. */
+function latestOf(signs: readonly (ReadInput | null)[]): ReadInput[] {
+  const latest = new Map<string, ReadInput>();
+  for (const sign of signs) {
+    if (sign === null) continue;
+    const { node, wall0 } = sign.envelope;
+    const other = latest.get(node);
+    if (other === undefined || other.envelope.wall0 < wall0) latest.set(node, sign);
+  }
+  return [...latest.values()];
+}
+
+function removalsIn(queue: number, list: readonly unknown[]): Removal[] {
+  const removed: Removal[] = [];
+  for (let i = 0; i + 1 < list.length; i += 2)
+    removed.push({ kind: 'bad_sign', queue, id: String(list[i]), bytes: Number(list[i + 1]) });
+  return removed;
 }

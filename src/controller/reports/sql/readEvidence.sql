@@ -9,7 +9,7 @@ SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
        CASE WHEN s.node_id IS NOT NULL THEN to_jsonb(s) END AS state,
        hang.list_hang, coalesce(b.boots, '[]') AS boots,
        coalesce(m.expected, 0) AS expected, coalesce(m.matched, 0) AS matched, coalesce(m.unobservable, 0) AS unobservable,
-       coalesce(m.covered_us, 0) AS covered_us,
+       coalesce(m.covered_us, 0) + coalesce(d.covered_us, 0) AS covered_us,
        greatest(w.day_ago, least(n.first_seen, m.since)) AS observed_from, m.until AS observed_to,
        least(store.hist_quantile(m.hist, 0.5), m.max_us / 1000) AS p50_ms,
        least(store.hist_quantile(m.hist, 0.99), m.max_us / 1000) AS p99_ms,
@@ -79,6 +79,11 @@ LEFT JOIN LATERAL (
   WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '12 minutes' AND m.ended_at > w.day_ago AND m.minute >= own.since
     AND m.day >= ((w.day_ago - interval '12 minutes') AT TIME ZONE 'UTC')::date
 ) m ON true
+LEFT JOIN LATERAL (
+  -- No row has the end of a calm time in which an agent was killed.
+  SELECT sum(store.overlap_ms(u.from_at, u.to_at, w.day_ago, m.until)) * 1000 AS covered_us FROM store.unwritten_end u
+  WHERE u.node_id = n.node_id AND u.is_covered AND u.to_at > w.day_ago AND u.to_at <= m.until AND u.from_at >= own.since
+) d ON true
 LEFT JOIN LATERAL (
   SELECT count(*) FILTER (WHERE u.finding_id IS NULL)::float8 AS total,
          count(*) FILTER (WHERE u.finding_id IS NULL AND f.detected_at > w.day_ago)::float8 AS last24h,
