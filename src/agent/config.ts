@@ -56,7 +56,7 @@ const ipAddress = (raw: string): string => {
   return raw;
 };
 
-/** Settings that only tests of a whole system set: test/torture/README.md lists them. */
+/** Settings that only tests of a whole system set, by variable: see test/torture/README.md. */
 const AGENT_INTERNALS = {
   intervalAckGeneration: internalInterval(
     '15m',

@@ -55,7 +55,7 @@ const labelKeys =
     return keys;
   };
 
-/** Settings that only tests of a whole system set: test/torture/README.md lists them. */
+/** Settings that only tests of a whole system set, by variable: see test/torture/README.md. */
 export const INGEST_INTERVALS = {
   intervalFlow: internalInterval('10s', 'how often the flow settings are published'),
   intervalStoreWait: internalInterval(
