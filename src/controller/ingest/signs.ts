@@ -17,8 +17,9 @@ import type { ReadInput } from './inputHandler.ts';
 
 /** How many are taken of a queue at a time, at most. */
 const MAX_TAKEN = 64;
-/** How often they are taken, in milliseconds. */
+/** How often they are taken, in milliseconds: of all queues at the same time, so that they are committed together. */
 const INTERVAL_MS = 1_000;
+const untilNext = (): number => INTERVAL_MS - (performance.now() % INTERVAL_MS);
 
 /** KEYS[1] the signs of a queue. What is too long is deleted unread. */
 const take = redisScript(`
@@ -56,7 +57,7 @@ export async function takeSigns(
   { cluster, queue, redis, read, apply, isStoreAvailable, onRemoved }: SignTakerOptions,
   signal: AbortSignal,
 ): Promise<number> {
-  if (!isStoreAvailable()) return INTERVAL_MS;
+  if (!isStoreAvailable()) return untilNext();
   const [taken, refused] = listOf(await take(redis, [signsKey(cluster, queue)]));
   const [signs, removed] = [listOf(taken).map(String), removalsIn(queue, listOf(refused))];
   onRemoved(removed);
@@ -64,7 +65,7 @@ export async function takeSigns(
     Promise.all(latestOf(found).map((sign) => apply(queue, sign))),
   );
   await Promise.race([work, aborted(signal)]);
-  return signs.length + removed.length === MAX_TAKEN ? 0 : INTERVAL_MS;
+  return signs.length + removed.length === MAX_TAKEN ? 0 : untilNext();
 }
 
 /** A node has one agent: more than one sign is of an agent before it, or made up. */
