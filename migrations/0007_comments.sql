@@ -169,7 +169,7 @@ COMMENT ON COLUMN plegwatch.mode_changes.kubelet_version IS 'the version of the 
 COMMENT ON VIEW plegwatch.gaps IS 'One row per period without evidence, and per range of records that are missing.';
 COMMENT ON COLUMN plegwatch.gaps.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.gaps.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.gaps.scope IS 'what was not observed: stream, list, spool, seq, agent, findings or kubelet';
+COMMENT ON COLUMN plegwatch.gaps.scope IS 'what was not observed: stream, list, spool, seq, agent, findings, kubelet or kubelet_status';
 COMMENT ON COLUMN plegwatch.gaps.cause IS 'why it was not';
 COMMENT ON COLUMN plegwatch.gaps.from_at IS 'when it began';
 COMMENT ON COLUMN plegwatch.gaps.to_at IS 'when it ended; null while it lasts';

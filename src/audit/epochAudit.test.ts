@@ -131,7 +131,7 @@ test('a lower bound by the wall clock fits within the error of that clock, also 
     }),
     // For longer than a miss takes no list confirms that it is gone.
     minutes: streamOf({
-      ...{ seq: 2_000, from: seconds(0), to: end, clock: 0, complete: true },
+      ...{ seq: 2_000, from: seconds(0), to: end, clock: 0 },
       relists: [...Array.from({ length: 14 }, (_, i) => listAt(i + 1)), listAt(60)],
     }),
     lastMinute: 2_000,

@@ -240,7 +240,7 @@ export interface ListHang {
 
 /** A stretch that was not observed. */
 export interface Gap {
-  /** stream, list, spool, seq, agent, findings or kubelet. */
+  /** stream, list, spool, seq, agent, findings, kubelet or kubelet_status. */
   readonly scope: string;
   readonly cause: string;
   readonly from: Time;
