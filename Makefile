@@ -141,7 +141,7 @@ pictures: ## Take the pictures of the page that docs show (three minutes; PICTUR
 	@$(node) build.mjs
 	@$(node) --import ./bench/sqlAsText.ts bench/pagePictures.ts $(PICTURES)
 
-bench-questions: ## Measure how long each documented question takes on ten million events of 200 nodes (15 minutes; 10 GiB)
+bench-questions: ## Measure how long each documented question about many nodes takes on ten million events of 200 nodes (15 minutes; 10 GiB)
 	@$(call prepare,node npm postgres)
 	@$(node) build.mjs
 	@$(node) bench/questions.ts

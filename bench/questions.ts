@@ -1,5 +1,5 @@
 /*
- * How long each question of docs/how-to/questions.md takes on a week of 200 nodes: ten million events. Asked by a reader of all
+ * How long each question of docs/how-to/questions.md about many nodes takes on a week of 200 nodes: ten million events. Asked by a reader of all
  * clusters, under row-level security. Run by `make bench-questions`; PLEGWATCH_BENCH_NODES (of each of two clusters) makes it smaller.
  */
 import { cpus } from 'node:os';

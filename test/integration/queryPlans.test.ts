@@ -5,7 +5,7 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { query, startServer, type TestServer } from '../support/database.ts';
-import { QUESTIONS } from '../support/documentedQuestions.ts';
+import { documentedSql } from '../support/documentedQuestions.ts';
 import { needs } from '../support/needs.ts';
 import { writeHistory } from '../support/storedHistory.ts';
 
@@ -229,12 +229,10 @@ needs('postgres')('what the documented queries read', () => {
     expect(minutes.filter(({ how }) => how === 'Seq Scan')).toEqual([]);
   });
 
-  const questionOf = (begin: string) => QUESTIONS.find(({ heading }) => heading.startsWith(begin))?.sql ?? '';
-
   it('containers that failed are found without reading the events of others', async () => {
-    const { rows } = await client.query(questionOf('Which containers were OOMKilled'));
+    const { rows } = await client.query(documentedSql('Which containers were OOMKilled'));
     const announced = rows.filter((row) => row.announced).length;
-    const events = (await read(questionOf('Which containers were OOMKilled'))).filter(({ table }) =>
+    const events = (await read(documentedSql('Which containers were OOMKilled'))).filter(({ table }) =>
       table.startsWith('container_event'),
     );
     expect(announced).toBeGreaterThan(0);
@@ -252,7 +250,9 @@ needs('postgres')('what the documented queries read', () => {
     'How much work does Evented PLEG save',
     'Does it depend on the pool',
   ])('%s is answered from hours', async (begin) => {
-    const minutes = (await read(questionOf(begin))).filter(({ table }) => table.startsWith('relist_minute'));
+    const minutes = (await read(documentedSql(begin))).filter(({ table }) =>
+      table.startsWith('relist_minute'),
+    );
     expect(minutes).toEqual([]);
   });
 

@@ -1,36 +1,20 @@
 /*
- * docs/how-to/sql.md is run: every query of it, against a database in which each question has an answer.
+ * The questions of docs/how-to/questions.md about one node: every query, against a database in which each question has an answer.
  */
-import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
+import { documentedSql, NODE_QUESTIONS } from '../support/documentedQuestions.ts';
 import { evidence, STATE, UNHEALTHY } from '../support/evidence.ts';
 import { needs } from '../support/needs.ts';
 import { event } from '../support/records.ts';
 
-const text = readFileSync(new URL('../../docs/how-to/sql.md', import.meta.url), 'utf8');
-
-/** The queries, each with its heading. */
-const queries = text.split(/^## /m).flatMap((section) =>
-  [...section.matchAll(/^```sql\n(.*?)^```/gms)].map(([, sql = '']) => ({
-    heading: section.split('\n')[0] ?? '',
-    sql,
-  })),
-);
-
 /** As the report writer adds a Node without an agent. */
 const WITHOUT_AGENT = `INSERT INTO store.node (cluster_id, name) SELECT cluster_id, 'node-b' FROM store.cluster WHERE name = 'test'`;
 
-describe('docs/how-to/sql.md', () => {
-  it('has queries under at least three headings', () => {
-    expect(new Set(queries.map(({ heading }) => heading)).size).toBeGreaterThanOrEqual(3);
-  });
-});
-
-needs('postgres')('the queries of docs/how-to/sql.md', () => {
+needs('postgres')('the questions of docs/how-to/questions.md about one node', () => {
   let server: TestServer;
   let client: Client;
 
@@ -58,7 +42,11 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
     await server.stop();
   });
 
-  it.each(queries)('the query under "$heading" returns rows of the cluster', async ({ sql }) => {
+  it('are at least ten', () => {
+    expect(NODE_QUESTIONS.length).toBeGreaterThanOrEqual(10);
+  });
+
+  it.each(NODE_QUESTIONS)('"$heading" returns rows of the cluster', async ({ sql }) => {
     const { rows, fields } = await client.query(sql);
     expect(fields[0]?.name).toBe('cluster');
     expect(rows.length).toBeGreaterThan(0);
@@ -66,7 +54,7 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
   });
 
   it("show the broken stream beside the fallback, and the kubelet's mode beside the miss", async () => {
-    const [fallback] = (await client.query(queries[0]?.sql ?? '')).rows;
+    const [fallback] = (await client.query(documentedSql('Which kubelets fell back in 30 days'))).rows;
     expect(fallback).toMatchObject({
       to_mode: 'Fallback',
       reason: 'StreamBroke',
@@ -84,8 +72,7 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
   });
 
   it('show from when to when a stream was starved, and what was missed meanwhile', async () => {
-    const starved = queries.find(({ heading }) => heading.startsWith('When was a stream starved'));
-    const { rows } = await client.query(starved?.sql ?? '');
+    const { rows } = await client.query(documentedSql('When was a stream starved'));
     expect(rows).toMatchObject([
       { starved_from: expect.any(Date), missed_meanwhile: '1', of_these_lost: '1' },
     ]);

@@ -2,12 +2,12 @@
  * The kubelet's mode with real services: how it changes when the runtime restarts, when the kubelet restarts, and with the
  * feature gate off, and how the report and SQL show it.
  */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import type { ContainerdVersion, KubeletMinor } from '../../devtools/localServices/where.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
+import { documentedSql } from '../support/documentedQuestions.ts';
 import { type Authority, makeAuthority, removeAuthority } from '../support/fakeKubelet.ts';
 import { needs } from '../support/needs.ts';
 import { metric } from '../support/system.ts';
@@ -16,7 +16,6 @@ import { CACHE, MAIN } from '../support/testedVersions.ts';
 import { waitFor } from '../support/waitFor.ts';
 import type { WatchedNode } from '../support/watchedNode.ts';
 
-const SQL_PAGE = new URL('../../docs/how-to/sql.md', import.meta.url);
 const TIMEOUT_MS = 1_500_000;
 /** Several scrapes of the kubelet, on a busy machine. */
 const WITHIN_MS = 240_000;
@@ -89,8 +88,7 @@ needs(
     );
     await relistsOften(node);
     // The restart that ended the agent's stream also ended the kubelet's, which has relisted far more often since.
-    const [question = ''] = readFileSync(SQL_PAGE, 'utf8').match(/(?<=^```sql\n).*?(?=^```)/ms) ?? [];
-    const [proof, ...more] = await bed.system.sql(question);
+    const [proof, ...more] = await bed.system.sql(documentedSql('Which kubelets fell back in 30 days'));
     expect(more).toEqual([]);
     expect(proof).toMatchObject({
       node: node.name,

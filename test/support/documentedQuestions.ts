@@ -6,17 +6,55 @@ import { readFileSync } from 'node:fs';
 export interface DocumentedQuestion {
   readonly heading: string;
   readonly sql: string;
-  /** Those of the sample answer. */
+  /** Those of the sample answer; none without one. */
   readonly columns: readonly string[];
 }
 
 const page = readFileSync(new URL('../../docs/how-to/questions.md', import.meta.url), 'utf8');
 
-export const QUESTIONS: readonly DocumentedQuestion[] = page
-  .split(/^## /m)
-  .slice(1)
+/** Every query of the page. Each is the only one under its heading. */
+export const DOCUMENTED_SQL: readonly string[] = [...page.matchAll(/^```sql\n(.*?)^```/gms)].map(
+  ([, sql = '']) => sql,
+);
+
+const documented: readonly DocumentedQuestion[] = page
+  .split(/^(?=#{2,3} )/m)
+  .filter((section) => section.startsWith('### '))
   .map((section) => ({
-    heading: section.split('\n')[0] ?? '',
+    heading: section.slice('### '.length, section.indexOf('\n')),
     sql: /^```sql\n(.*?)^```/ms.exec(section)?.[1] ?? '',
     columns: /^\| (.*) \|\n\| ---/m.exec(section)?.[1]?.split(' | ') ?? [],
   }));
+
+/** The beginnings of the questions that are asked of one node's evidence (test/support/evidence.ts), not of a history of two clusters. */
+const OF_ONE_NODE = [
+  'Which kubelets fell back in 30 days',
+  'Which kubelets are in fallback now',
+  'Which mode was each kubelet in',
+  'What happened to a container around a miss',
+  'When was a stream starved',
+  'What were both relists like',
+  'What does a runtime never announce',
+  'What is missing from the evidence',
+  'Up to when is the evidence',
+  'Was the stream watched',
+  'How slow are lists',
+  'What does a finding rest on',
+];
+const isOfOneNode = ({ heading }: DocumentedQuestion) =>
+  OF_ONE_NODE.some((begin) => heading.startsWith(begin));
+
+export const QUESTIONS: readonly DocumentedQuestion[] = documented.filter(
+  (question) => !isOfOneNode(question),
+);
+export const NODE_QUESTIONS: readonly DocumentedQuestion[] = documented.filter(isOfOneNode);
+
+/** The query of the one question with this beginning. */
+export function documentedSql(begin: string): string {
+  const [question, ...others] = documented.filter(({ heading }) => heading.startsWith(begin));
+  if (question === undefined || others.length > 0)
+    throw new Error(
+      `docs/how-to/questions.md has ${others.length > 0 ? 'several' : 'no'} questions "${begin}"`,
+    );
+  return question.sql;
+}

@@ -13,7 +13,7 @@ import type { PairRun, Situation } from '../../devtools/versions/results.ts';
 import type { Container } from '../../src/cri/runtime.ts';
 import { CONSEQUENCES } from '../../src/protocol/fallback.ts';
 import { EVENT_TYPES } from '../../src/protocol/record.ts';
-import { QUESTIONS } from '../support/documentedQuestions.ts';
+import { documentedSql } from '../support/documentedQuestions.ts';
 import { eventKey, type Listener, listen } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
 import { metric } from '../support/system.ts';
@@ -505,10 +505,7 @@ class Scenario {
 
   /** What the documented question answers of this node. */
   async #staysWrong(): Promise<Record<string, unknown>[]> {
-    const question = QUESTIONS.find(({ heading }) =>
-      heading.startsWith('Which pods stayed wrong after a fallback'),
-    );
-    const rows = await this.#bed.system.sql(question?.sql ?? '');
+    const rows = await this.#bed.system.sql(documentedSql('Which pods stayed wrong after a fallback'));
     return rows.filter((row) => row['node'] === this.#at.node.name);
   }
 }
