@@ -20,7 +20,7 @@ const NODES = SHORT ? 200 : 5_000;
 const DAYS = 15;
 /** In two clusters; much fewer records than real nodes have. */
 const HISTORY = { nodes: NODES / 2, days: DAYS, lives: 1, step: 14_400 };
-/** What a day of a node takes that replaces a pod in three minutes, by docs/how-to/sizing.md: events, changes and minutes. */
+/** What a day of a node takes that replaces a pod in three minutes, by docs/development/measurements.md: events, changes and minutes. */
 const GB_A_NODE = (480 * (8 * 220 + 6 * 133) + 1_440 * 490) / 1e9;
 const BUDGET_S = 20;
 

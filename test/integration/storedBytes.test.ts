@@ -1,6 +1,6 @@
 /*
  * How many bytes a record takes in Postgres. With PLEGWATCH_BYTES_NODES, so many nodes run for a day, and the test prints where the bytes are: the
- * figures of docs/how-to/sizing.md.
+ * figures of docs/development/measurements.md.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { MAX_INT4 } from '../../src/protocol/record.ts';
