@@ -100,7 +100,8 @@ needs('postgres')('two clusters on one database', () => {
     relations = await query<Relation>(owner, RELATIONS);
     const store = await openStore({ databaseUrl: url.controllerOne, log: silent });
     clusterOne = await store.ensureCluster('one');
-    const first = agentIncarnation('node-a', 1, 120_000);
+    // It is killed long after its last row of minutes.
+    const first = agentIncarnation('node-a', 1, 400_000);
     const next = agentIncarnation('node-a', 2, 30_000);
     const lost = [{ from: 1, to: 2, cause: 'spool_full' }];
     await commitTo(recording(store), clusterOne, [
