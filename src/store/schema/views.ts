@@ -365,6 +365,13 @@ export const epochSpan = internal('epoch_span', {
   ...all(bool, 'declared'),
   ...all(text, 'end_cause'),
 });
+export const unwrittenEnd = internal('unwritten_end', {
+  ...all(int4, 'node_id'),
+  ...all(uuid, 'epoch'),
+  ...all(text, 'end_cause'),
+  ...all(timestamptz, 'from_at to_at'),
+  ...all(bool, 'has_kubelet is_covered'),
+});
 export const listCall = internal('list_call', {
   ...all(int4, 'node_id'),
   ...all(int2, 'cluster_id'),
