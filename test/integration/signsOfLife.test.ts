@@ -68,6 +68,13 @@ needs('postgres', 'redis-server')('a sign of life', () => {
     await passes(async () => expect(await decided()).toEqual([7, 7]));
   });
 
+  it('may declare again what was lost', async () => {
+    const one = await reporting('node-a');
+    await show(one, 7 * SECOND, { lost: [{ from: 2, to: 3, cause: 'spool_full' }] });
+    await passes(async () => expect(await decided()).toEqual([7]));
+    expect(await rows('SELECT FROM plegwatch.rejected')).toEqual([]);
+  });
+
   it('with evidence, or one that grows when it is unpacked, is refused, and of those of one node the latest counts', async () => {
     const [one, other] = [await reporting('node-a'), await reporting('node-b')];
     await bed.stop();

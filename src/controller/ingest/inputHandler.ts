@@ -241,7 +241,7 @@ async function readInput(
   const { node } = envelope;
   if (envelope.cluster !== cluster)
     return rejectAs('other_cluster', node, `cluster: ${envelope.cluster} is not ${cluster}`);
-  if (as === 'sign' && envelope.records.length + envelope.objects.length + envelope.lost.length > 0)
+  if (as === 'sign' && envelope.records.length + envelope.objects.length > 0)
     return rejectAs('not_a_batch', node, 'records: a sign of life has none');
   const isSigned = sender.is === 'signed';
   if (isSigned && sender.node !== node)
