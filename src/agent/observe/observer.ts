@@ -231,6 +231,7 @@ export class Observer {
     const observedUntil = ran !== null && ran < drained ? ran : drained;
     this.#reportChanges();
     this.#relists.reportMinute(now);
+    this.#kubelet?.save();
     this.#throttledLog.flush();
     this.#gaps.stop(ran === null ? 'stopped' : 'suspended', observedUntil, now);
     this.#reportChanges();
@@ -253,7 +254,10 @@ export class Observer {
     this.#searchSlowStatuses();
     this.#reportChanges();
     if (this.#relists.minuteHasPassed(now, wall) || this.#slowStatuses.hasNews) this.#endMinute(now);
-    else if (between(this.#checkedAt, now) >= MINUTE) this.#checkNow(now);
+    else if (between(this.#checkedAt, now) >= MINUTE) {
+      this.#relists.checkPressure(now);
+      this.#checkNow(now);
+    }
   }
 
   #searchSlowStatuses(): void {
@@ -274,6 +278,7 @@ export class Observer {
   /** What is due once a minute, however long nothing happens. */
   #checkNow(now: Mono): void {
     this.#checkedAt = now;
+    this.#kubelet?.save();
     void this.#checkVersion();
     this.#throttledLog.flushDue();
   }

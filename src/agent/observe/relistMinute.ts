@@ -33,7 +33,7 @@ interface Clocks {
 }
 
 export class RelistMinute {
-  readonly start: Mono;
+  readonly #start: Mono;
   readonly #startWall: Wall;
   readonly #length: Micros;
   readonly #longest: Micros;
@@ -56,7 +56,7 @@ export class RelistMinute {
     counters: Readonly<ComparisonCounters>,
     random: () => number = Math.random,
   ) {
-    this.start = now;
+    this.#start = now;
     this.#startWall = wall;
     this.#length = length;
     this.#longest = drawn(LONGEST_MS, random);
@@ -71,12 +71,12 @@ export class RelistMinute {
 
   /** Whether it goes on because nothing has happened. */
   isGoingOn(now: Mono): boolean {
-    return this.#isCalm && between(this.start, now) > this.#length;
+    return this.#isCalm && between(this.#start, now) > this.#length;
   }
 
   /** Whether it is over. While nothing happens it goes on, for five to ten minutes and until the hour of UTC has ended. */
   isOver({ now, wall }: Clocks): boolean {
-    const lasted = between(this.start, now);
+    const lasted = between(this.#start, now);
     if (lasted < this.#length) return false;
     return (
       !this.#isCalm ||
@@ -111,7 +111,7 @@ export class RelistMinute {
 
   /** A relist that cannot be said in four bytes (this process did not run for more than half an hour) is left out. */
   #addLists(times: readonly Mono[], lastEvent: Mono | null, flags: number): void {
-    const offset = (at: Mono) => Math.round(between(this.start, at));
+    const offset = (at: Mono) => Math.round(between(this.#start, at));
     const numbers = times.map(offset);
     const fits = numbers.every((each) => Math.abs(each) <= MAX_INT4);
     const eventsTo = lastEvent === null ? -MAX_INT4 : Math.max(-MAX_INT4, offset(lastEvent));
@@ -131,11 +131,11 @@ export class RelistMinute {
     const added = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
       Math.max(0, Math.round(counters[key] - this.#before[key]));
     const last = this.#last;
-    const span = Math.max(0, between(this.start, now));
+    const span = Math.max(0, between(this.#start, now));
     const lists = span <= 2 * MINUTE ? this.#lists : [...this.#lists.slice(0, 1), ...this.#lastLists];
     return {
       type: 'relist_minute',
-      t: since(epochStart, this.start),
+      t: since(epochStart, this.#start),
       span,
       wall: Math.max(0, Math.round(wall)),
       lists: lists.flat(),

@@ -50,8 +50,6 @@ export class RelistMonitor {
   #minute: RelistMinute;
   /** Up to when everything was decided by the records until the signs were last said. */
   #decided: Mono;
-  /** When it was last looked for what is due once a minute, however long nothing happens. */
-  #checkedAt: Mono;
   #lastEvent: Mono | null = null;
   #last: Relist | null = null;
   #wasSlow = false;
@@ -62,7 +60,6 @@ export class RelistMonitor {
     this.#listGaps = new ListGaps(gaps);
     this.#minute = new RelistMinute({ now: epochStart, wall: wallNow() }, FIRST_MINUTE, comparison.counters);
     this.#decided = epochStart;
-    this.#checkedAt = epochStart;
     options.reporter.beforeRecord(() => this.#somethingHappens());
     this.#relister = new Relister(options, {
       relisted: (relist, stats) => this.#relisted(relist, stats),
@@ -115,16 +112,16 @@ export class RelistMonitor {
 
   /** Whether the minute is over. To be called every second or so, once what the comparison found was reported. */
   minuteHasPassed(now: Mono, wall: Wall): boolean {
-    const { comparison, kubelet, pressure } = this.#options;
+    const { comparison, kubelet } = this.#options;
     if (comparison.pending > 0 || this.#hangs.hang !== null || kubelet?.relistsAreSlow === true)
       this.#minute.disturb();
     this.#saySigns();
-    if (this.#minute.isGoingOn(now) && between(this.#checkedAt, now) >= MINUTE) {
-      if (pressure.wasHigh(now)) this.#minute.disturb();
-      this.#checkedAt = now;
-      kubelet?.save();
-    }
     return this.#minute.isOver({ now, wall });
+  }
+
+  /** To be called once a minute: whether tasks have waited for long is read from files. */
+  checkPressure(now: Mono): void {
+    if (this.#options.pressure.wasHigh(now)) this.#minute.disturb();
   }
 
   #saySigns(): void {
@@ -149,8 +146,6 @@ export class RelistMonitor {
   reportMinute(now: Mono): void {
     this.#endMinute({ now, wall: wallNow() }, this.#options.comparison.decidedUntil);
     this.#saySigns();
-    this.#checkedAt = now;
-    this.#options.kubelet?.save();
   }
 
   #endMinute(clocks: { readonly now: Mono; readonly wall: Wall }, decidedUntil: Mono): void {
