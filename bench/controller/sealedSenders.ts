@@ -237,8 +237,8 @@ export class SealedSenders {
     const t = (ms: number) => wall(ms) - startedUs;
     const { at, isSign = false, objects } = planned;
     const times = { mono0: t(at), wall0: wall(at) };
-    const signs = isSign ? { signs: { decided: t(at - 10_000), scraped: t(at - 1_000) } } : {};
-    return incarnation.batch(next, planned.records({ t, wall }), { ...times, ...signs, objects });
+    const known = isSign ? { known: { decided: t(at - 10_000), scraped: t(at - 1_000) } } : {};
+    return incarnation.batch(next, planned.records({ t, wall }), { ...times, ...known, objects });
   }
 
   #agentOf({ node }: PlannedBatch): Agent {

@@ -4,7 +4,7 @@
  *   envelope   everything in a batch but its records and objects: the sender, its epoch and what its spool holds
  *   sealed     a batch is built once; every re-send has the same bytes and the same id
  *   probe      a batch without records: it asks the store for an ack reply and shows that the agent runs
- *   signs      what an agent knows without a record, once everything that it wrote was sent
+ *   known      what an agent knows without a record, once everything that it wrote was sent
  *   base       the wall-clock time of an epoch's start; the store fixes it at the first batch, from `wall0 - mono0`
  *
  * A batch never spans two contexts (versions of runtime, kubelet and agent, and settings). Lost ranges travel in the envelope (`oldestSeq`,
@@ -90,12 +90,12 @@ const SignedHeadSchema = v.strictObject({
 /** The head of a record chain after the last record of a batch: see recordChain.ts. */
 export type SignedHead = v.InferOutput<typeof SignedHeadSchema>;
 
-const SignsSchema = v.strictObject({ decided: recordTime, scraped: v.nullable(recordTime) });
+const KnownSchema = v.strictObject({ decided: recordTime, scraped: v.nullable(recordTime) });
 /**
  * What an agent knows without a record: up to when everything is decided, and when its kubelet was last scraped; null if it never was.
  * In microseconds since the epoch's start.
  */
-export type Signs = v.InferOutput<typeof SignsSchema>;
+export type Known = v.InferOutput<typeof KnownSchema>;
 
 const EnvelopeSchema = v.strictObject({
   v: v.literal(BATCH_VERSION),
@@ -132,7 +132,7 @@ const EnvelopeSchema = v.strictObject({
   /** What its node signs of all records up to the last one of the batch. Absent in a probe, and where the node has no key. */
   head: v.optional(SignedHeadSchema),
   /** In a probe that follows everything that was written, and in no other batch. */
-  signs: v.optional(SignsSchema),
+  known: v.optional(KnownSchema),
   objects: list(4 * MAX_BATCH_RECORDS),
   records: list(MAX_BATCH_RECORDS),
 });

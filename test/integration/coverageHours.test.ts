@@ -369,10 +369,10 @@ needs('postgres')('hours', () => {
     });
     const session = streamSession({ t: 1, opened: 1, armed: 1 });
     const rows = [0, 600, 1_200, 1_800, 2_400, 3_000].map((from) => row(from, from + 600));
-    const signs = { decided: (written + killed - 10) * SECOND, scraped: null };
+    const known = { decided: (written + killed - 10) * SECOND, scraped: null };
     await commitAll(databaseUrl, [
       sealedAt(written + 1, dead.batch(1, [session, ...rows])),
-      sealedAt(written + killed, dead.batch(8, [], { signs })),
+      sealedAt(written + killed, dead.batch(8, [], { known })),
       next.batch(1, [row(0, since - 5)]),
     ]);
     const store = await openStore({ databaseUrl, log: silent });

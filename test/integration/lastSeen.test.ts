@@ -70,21 +70,21 @@ needs('postgres')('an agent', () => {
   });
 
   it('says without a record up to when everything is decided and when its kubelet was scraped, once all before it is stored', async () => {
-    const signs = { decided: 7 * SECOND, scraped: 8 * SECOND };
-    const probe = (more: Partial<Batch> = {}) => ({ ...agent.batch(3, [], { signs, ...more }), last: 2 });
-    const known = () =>
+    const known = { decided: 7 * SECOND, scraped: 8 * SECOND };
+    const probe = (more: Partial<Batch> = {}) => ({ ...agent.batch(3, [], { known, ...more }), last: 2 });
+    const stored = () =>
       query(
         databaseUrl,
         `SELECT extract(epoch FROM decided_through - started_at)::float8 AS decided,
                 extract(epoch FROM kubelet_seen_to - started_at)::float8 AS scraped FROM store.epoch`,
       );
     await commitAll(databaseUrl, [first, probe()]);
-    expect(await known()).toEqual([{ decided: null, scraped: null }]);
+    expect(await stored()).toEqual([{ decided: null, scraped: null }]);
     await commitAll(databaseUrl, [agent.batch(2, events(2, 2)), probe()]);
-    expect(await known()).toEqual([{ decided: 7, scraped: 8 }]);
+    expect(await stored()).toEqual([{ decided: 7, scraped: 8 }]);
     // Nothing is known of a time after the batch was sealed, and what was known stays so.
-    await commitAll(databaseUrl, [probe({ signs: { decided: HOUR, scraped: null }, mono0: 9 * SECOND })]);
-    expect(await known()).toEqual([{ decided: 9, scraped: 8 }]);
+    await commitAll(databaseUrl, [probe({ known: { decided: HOUR, scraped: null }, mono0: 9 * SECOND })]);
+    expect(await stored()).toEqual([{ decided: 9, scraped: 8 }]);
   });
 
   it('is not silent because its clock is an hour behind', async () => {

@@ -26,7 +26,7 @@ needs('postgres', 'redis-server')('a sign of life', () => {
     await bed.sender.redis.hset(key, name, JSON.stringify(await encodeBatch(batch)));
   }
   const show = (one: BatchIncarnation, decided: number, more: Partial<Batch> = {}): Promise<void> =>
-    set(one.batch(6, [], { signs: { decided, scraped: null }, ...more }));
+    set(one.batch(6, [], { known: { decided, scraped: null }, ...more }));
   /** In seconds since the start of each epoch. */
   const decided = async () => {
     const known = await rows<{ node: string; s: number | null }>(
@@ -86,7 +86,7 @@ needs('postgres', 'redis-server')('a sign of life', () => {
       2,
     );
     await show(one, 7 * SECOND);
-    const stale = other.batch(6, [], { signs: { decided: 9 * SECOND, scraped: null } });
+    const stale = other.batch(6, [], { known: { decided: 9 * SECOND, scraped: null } });
     await set({ ...stale, wall0: stale.wall0 - SECOND }, 2);
     await show(other, 8 * SECOND);
     await bed.start();

@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { CriClient } from '../../cri/client.ts';
 import { monoNow } from '../../platform/clock.ts';
-import type { Signs } from '../../protocol/batch.ts';
+import type { Known } from '../../protocol/batch.ts';
 import type { RecordOf } from '../../protocol/record.ts';
 import { millis } from '../../protocol/units.ts';
 import { AgentMetrics } from '../metrics.ts';
@@ -29,9 +29,9 @@ let listsFail: boolean;
 /** Records by type, and `context` with the version of the runtime. */
 let written: string[];
 let minutes: RecordOf<'relist_minute'>[];
-let signs: Signs[];
+let told: Known[];
 /** What was said last before each of the minutes. */
-let said: (Signs | undefined)[];
+let said: (Known | undefined)[];
 
 beforeEach(() => {
   vi.useFakeTimers({
@@ -41,7 +41,7 @@ beforeEach(() => {
   listsFail = false;
   written = [];
   minutes = [];
-  signs = [];
+  told = [];
   said = [];
   client = new CriClient('/nowhere');
   vi.spyOn(client, 'version').mockImplementation(async () => {
@@ -72,13 +72,13 @@ beforeEach(() => {
     sink: {
       start: monoNow(),
       lastObserved: null,
-      setSigns: (given) => void signs.push(given),
+      setKnown: (given) => void told.push(given),
       setContext: ({ runtime }) => void written.push(`context ${runtime.version}`),
       append: (record) => {
         written.push(record.type);
         if (record.type !== 'relist_minute') return;
         minutes.push(record);
-        said.push(signs.at(-1));
+        said.push(told.at(-1));
       },
     },
     metrics: new AgentMetrics(),
@@ -129,7 +129,7 @@ test('what was calm until something happens is recorded before it, and says no m
 
 test('it is said every few seconds up to when everything is decided', async () => {
   await beCalm();
-  const ages = signs.map(({ decided }, i) => decided - (signs[i - 1]?.decided ?? 0));
-  expect(signs.length).toBeGreaterThan(10);
+  const ages = told.map(({ decided }, i) => decided - (told[i - 1]?.decided ?? 0));
+  expect(told.length).toBeGreaterThan(10);
   expect(Math.max(...ages.slice(1))).toBeLessThan(12e6);
 });

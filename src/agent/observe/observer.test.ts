@@ -56,7 +56,7 @@ async function observe(
       start: monoNow(),
       lastObserved: null,
       setContext: () => undefined,
-      setSigns: () => undefined,
+      setKnown: () => undefined,
       append: (record) => void records.push(record),
     },
     metrics,

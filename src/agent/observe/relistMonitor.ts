@@ -48,7 +48,7 @@ export class RelistMonitor {
   readonly #listGaps: ListGaps;
   readonly #hangs = new ListHangs();
   #minute: RelistMinute;
-  /** Up to when everything was decided by the records until the signs were last said. */
+  /** Up to when everything was decided by the records until that was last said. */
   #decided: Mono;
   #lastEvent: Mono | null = null;
   #last: Relist | null = null;
@@ -115,7 +115,7 @@ export class RelistMonitor {
     const { comparison, kubelet } = this.#options;
     if (comparison.pending > 0 || this.#hangs.hang !== null || kubelet?.relistsAreSlow === true)
       this.#minute.disturb();
-    this.#saySigns();
+    this.#sayKnown();
     return this.#minute.isOver({ now, wall });
   }
 
@@ -124,12 +124,12 @@ export class RelistMonitor {
     if (this.#options.pressure.wasHigh(now)) this.#minute.disturb();
   }
 
-  #saySigns(): void {
+  #sayKnown(): void {
     const { comparison, epochStart, kubelet, reporter } = this.#options;
     const scraped = kubelet?.lastScraped ?? null;
     const decided = comparison.decidedUntil;
     this.#decided = decided;
-    reporter.setSigns({
+    reporter.setKnown({
       decided: since(epochStart, decided),
       scraped: scraped === null ? null : since(epochStart, scraped),
     });
@@ -145,7 +145,7 @@ export class RelistMonitor {
   /** Reports the minute so far and begins the next. What the comparison found must have been reported: the minute says that it was. */
   reportMinute(now: Mono): void {
     this.#endMinute({ now, wall: wallNow() }, this.#options.comparison.decidedUntil);
-    this.#saySigns();
+    this.#sayKnown();
   }
 
   #endMinute(clocks: { readonly now: Mono; readonly wall: Wall }, decidedUntil: Mono): void {

@@ -90,7 +90,7 @@ async function observe(runtime: Pick<SimulatedRuntime, 'socket'>, before?: Runti
       start: monoNow(),
       lastObserved: null,
       setContext: () => undefined,
-      setSigns: () => undefined,
+      setKnown: () => undefined,
       append: (record) => void records.push(record),
     },
     metrics,

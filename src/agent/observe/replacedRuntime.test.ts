@@ -54,7 +54,7 @@ test('an answer that a runtime gave before it was replaced does not name the one
     sink: {
       start: monoNow(),
       lastObserved: null,
-      setSigns: () => undefined,
+      setKnown: () => undefined,
       setContext: ({ runtime }) => void named.push(runtime.version),
       append: ({ type }) => {
         hasSession ||= type === 'stream_session';

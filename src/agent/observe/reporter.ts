@@ -3,7 +3,7 @@
  */
 import type { RuntimeVersion } from '../../cri/profiles.ts';
 import { monoNow } from '../../platform/clock.ts';
-import type { Context, Signs } from '../../protocol/batch.ts';
+import type { Context, Known } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import type { Comparison } from '../compare/comparison.ts';
 import type { ComparisonOutput } from '../compare/emitter.ts';
@@ -14,7 +14,7 @@ export interface RecordSink {
   setContext(context: Omit<Context, 'no'>): void;
   append(record: EvidenceRecord, identity: ContainerIdentity | null): void;
   /** With the records until now these hold. */
-  setSigns(signs: Signs): void;
+  setKnown(known: Known): void;
 }
 
 interface ReporterOptions {
@@ -68,8 +68,8 @@ export class Reporter {
     this.#beforeRecord();
   }
 
-  setSigns(signs: Signs): void {
-    this.#options.sink.setSigns(signs);
+  setKnown(known: Known): void {
+    this.#options.sink.setKnown(known);
   }
 
   report(record: EvidenceRecord, identity: ContainerIdentity | null = null): void {

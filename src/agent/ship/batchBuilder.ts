@@ -95,7 +95,7 @@ export class BatchBuilder {
         .slice(0, MAX_LOST_RANGES),
       ...this.#clocks(epoch, entries),
       ...this.#headOf(epoch, entries),
-      ...this.#signsOf(epoch, entries, last),
+      ...this.#knownOf(epoch, entries, last),
       objects: objectsOf(entries),
       records: entries.map(({ record }) => record),
     };
@@ -114,10 +114,10 @@ export class BatchBuilder {
     return { head: chain.sign(this.#key, epoch.meta, epoch.meta.epoch) };
   }
 
-  #signsOf(epoch: Epoch, entries: readonly SpoolEntry[], last: number): Pick<Batch, 'signs'> {
-    const { current, signs } = this.#spool;
-    if (epoch !== current || entries.length > 0 || signs === null || last < signs.last) return {};
-    return { signs: { decided: signs.decided, scraped: signs.scraped } };
+  #knownOf(epoch: Epoch, entries: readonly SpoolEntry[], last: number): Pick<Batch, 'known'> {
+    const { current, known } = this.#spool;
+    if (epoch !== current || entries.length > 0 || known === null || last < known.last) return {};
+    return { known: { decided: known.decided, scraped: known.scraped } };
   }
 
   /** The time since the epoch's start, and the wall clock then: now, or at the latest record in a batch of an earlier epoch. */

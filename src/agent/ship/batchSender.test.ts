@@ -129,8 +129,8 @@ test('an agent that has nothing to send shows once a minute that it runs, and wh
   const send = async ({ data }: SealedBatch) => {
     const batch = await decodeBatch(data);
     if (!batch.ok) throw new Error(batch.error);
-    const { first, last, signs } = batch.value;
-    sent.push([first, last, signs]);
+    const { first, last, known } = batch.value;
+    sent.push([first, last, known]);
   };
   const inbox = { add: send, showLife: send };
   const flowSettings = { queues: 1, window: 1_000_000, accepts: [] };
@@ -139,7 +139,7 @@ test('an agent that has nothing to send shows once a minute that it runs, and wh
   const log = createLogger('fatal', 'test');
   const sender = new BatchSender({ spool, deliveries, inbox, ackReader, log, random: () => drawn });
   await write(spool, 1, 3);
-  spool.setSigns({ decided: 5, scraped: null });
+  spool.setKnown({ decided: 5, scraped: null });
   await sender.sendNew(true);
   const pass = async (ms: number) => {
     vi.advanceTimersByTime(ms);
@@ -151,11 +151,11 @@ test('an agent that has nothing to send shows once a minute that it runs, and wh
   await pass(1);
   await pass(47_000);
   expect(sent.slice(1)).toEqual([[4, 3, { decided: 5, scraped: null }]]);
-  spool.setSigns({ decided: 7, scraped: 6 });
+  spool.setKnown({ decided: 7, scraped: 6 });
   await pass(1_000);
   expect(sent.slice(2)).toEqual([[4, 3, { decided: 7, scraped: 6 }]]);
   await write(spool, 4, 4);
-  spool.setSigns({ decided: 9, scraped: 8 });
+  spool.setKnown({ decided: 9, scraped: 8 });
   await sender.sendNew(true);
   expect(sent.slice(3)).toEqual([[4, 4, undefined]]);
 });

@@ -21,7 +21,7 @@ import { openSync, writeSync } from 'node:fs';
 import { messageOf } from '../../platform/errors.ts';
 import { invariant } from '../../platform/invariant.ts';
 import type { Logger } from '../../platform/log.ts';
-import type { Context, Signs } from '../../protocol/batch.ts';
+import type { Context, Known } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, seq, wall } from '../../protocol/units.ts';
 import { HEARTBEAT_MS, type LastObserved, writeHeartbeat } from './agentHeartbeat.ts';
@@ -92,7 +92,7 @@ export class Spool {
   #beating: Promise<void> | null = null;
   #sweeping: Promise<void> | null = null;
   #context: Context | null = null;
-  #signs: (Signs & { readonly last: number }) | null = null;
+  #known: (Known & { readonly last: number }) | null = null;
   #nextSeq = 1;
 
   constructor(settings: SpoolSettings, opened: OpenedSpool) {
@@ -175,12 +175,12 @@ export class Spool {
   }
 
   /** What the observer knows without a record, as far as all records of this epoch up to `last` say the rest; null before it said so. */
-  get signs(): (Signs & { readonly last: number }) | null {
-    return this.#signs;
+  get known(): (Known & { readonly last: number }) | null {
+    return this.#known;
   }
 
-  setSigns(signs: Signs): void {
-    this.#signs = { ...signs, last: this.#nextSeq - 1 };
+  setKnown(known: Known): void {
+    this.#known = { ...known, last: this.#nextSeq - 1 };
   }
 
   setContext(context: Omit<Context, 'no'>): void {

@@ -255,11 +255,11 @@ const saysListHangs = (record: EvidenceRecord): boolean =>
 
 /** Whether the report of a node has to be written after a batch, and how soon. */
 function reportUrgency(
-  { envelope: { signs }, locked, records, missing: { unstorable, beyond }, closed }: WrittenBatch,
+  { envelope: { known }, locked, records, missing: { unstorable, beyond }, closed }: WrittenBatch,
   resolved: readonly StorableRecord[],
 ): 'urgent' | 'due' | null {
   const hasGaps = unstorable.length > 0 || beyond.length > 0 || closed.length > 0;
   if (hasGaps || locked.added || resolved.length > 0) return 'urgent';
   if (records.some(({ record }) => REPORTED.has(record.type) || saysListHangs(record))) return 'urgent';
-  return signs !== undefined || records.some(({ record }) => record.type === 'relist_minute') ? 'due' : null;
+  return known !== undefined || records.some(({ record }) => record.type === 'relist_minute') ? 'due' : null;
 }

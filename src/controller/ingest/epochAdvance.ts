@@ -3,7 +3,7 @@
  */
 
 import { invariant } from '../../platform/invariant.ts';
-import type { Envelope, SignedHead, Signs } from '../../protocol/batch.ts';
+import type { Envelope, Known, SignedHead } from '../../protocol/batch.ts';
 import { packHead } from '../../protocol/recordChain.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import type { RowOf } from '../../store/statement.ts';
@@ -90,8 +90,8 @@ async function applyToEpochs(
     heads.map((head) => head?.at ?? null),
     heads.map((head) => (head === null ? null : packHead(head))),
     heads.map((head) => (head === null ? null : Buffer.from(head.hints, 'base64'))),
-    advances.map((advance) => signOf(advance, 'decided')),
-    advances.map((advance) => signOf(advance, 'scraped')),
+    advances.map((advance) => knownOf(advance, 'decided')),
+    advances.map((advance) => knownOf(advance, 'scraped')),
   ]);
   return rows;
 }
@@ -121,8 +121,11 @@ function scrapesOf({ at, record }: StorableRecord, epochStart: number): number[]
 }
 
 /** Nothing of what an agent knows when it seals a batch is later than that. */
-function signOf({ envelope, locked, scope: { epochStart } }: EpochAdvance, sign: keyof Signs): number | null {
-  const at = envelope.signs?.[sign] ?? null;
+function knownOf(
+  { envelope, locked, scope: { epochStart } }: EpochAdvance,
+  what: keyof Known,
+): number | null {
+  const at = envelope.known?.[what] ?? null;
   return at === null ? null : Math.min(epochStart + at, sealedTime(envelope, locked));
 }
 

@@ -16,7 +16,7 @@ WITH given AS (
   FROM unnest($1::int4[], $2::uuid[], $3::int4[], $4::int4[], $5::int8[], $6::text[], $7::text[], $8::int8[], $9::int8[], $10::int8[],
               $11::int8[], $12::int8[], $13::bool[], $14::bool[], $15::int4[], $16::int8[], $17::bytea[], $18::bytea[], $19::int8[], $20::int8[])
     AS u (node_id, epoch, ack_generation, last, sealed_us, stored_seqs, unstored_seqs, record_us, scraped_from_us, scraped_to_us, decided_us,
-          wall_us, has_records, is_signed, head_from, head_us, head, hints, sign_decided_us, sign_scraped_us)
+          wall_us, has_records, is_signed, head_from, head_us, head, hints, said_decided_us, said_scraped_us)
 ), next AS (
   SELECT g.*, e.cluster_id, e.head_seq AS old_seq, e.head_from AS old_from, e.head_us AS old_us, e.head AS old_head, e.head_hints AS old_hints, h.*, e.received + g.stored AS received, e.lost + g.unstored - g.stored AS lost, clock.delay_us, clock.moved_us,
          CASE WHEN g.sealed_at > e.last_batch_at AND abs(clock.moved_us - e.clock_moved_us) > 1000000 THEN clock.delay_us
@@ -39,8 +39,8 @@ WITH given AS (
   SELECT node_id, epoch, old_seq, old_from, cluster_id, old_us, old_head, old_hints FROM next WHERE is_other_chain AND is_latest_head
   ON CONFLICT DO NOTHING
 ), acked AS (
-  SELECT n.*, CASE WHEN n.acked_seq >= n.last THEN n.sign_decided_us END AS known_decided_us,
-         CASE WHEN n.acked_seq >= n.last THEN n.sign_scraped_us END AS known_scraped_us
+  SELECT n.*, CASE WHEN n.acked_seq >= n.last THEN n.said_decided_us END AS known_decided_us,
+         CASE WHEN n.acked_seq >= n.last THEN n.said_scraped_us END AS known_scraped_us
   FROM (SELECT *, store.acked_seq(received, lost) AS acked_seq FROM next) n
 )
 UPDATE store.epoch e SET
