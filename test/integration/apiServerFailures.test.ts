@@ -104,6 +104,11 @@ needs(
     test('when it is killed and restarted', async () => {
       const node = await addWatched('killed');
       await flips(node);
+      // A restarted server knows no changes of before, only what they came to.
+      await waitFor(
+        'the last change is known',
+        () => nodes.get(node)?.ready?.transitionAt === (MIDNIGHT + FLIPS[2][1] * 1_000) * 1_000,
+      );
       front.inject(() => null);
       const began = performance.now();
       await system.api.kill();
