@@ -33,7 +33,16 @@ test('a pair that was run with other versions than the table names says with whi
 
 test('what plegwatch said is listed with the pairs that passed, and with no other', () => {
   const runs = [runOf('1.36', '2.2'), runOf('1.36', '2.3'), runOf('1.37', '2.4', false)];
-  expect(situations(runs, row)).toContain('|gate on|Evented|1.36.2 with 2.2.9, 2.3.9|\n');
+  const text = situations(runs, row);
+  expect(text).toContain('Kubelets with containerds: 1.36.2 with 2.2.9, 2.3.9.');
+  expect(text).toContain('|gate on|Evented|all|\n');
+});
+
+test('what only some pairs showed is listed with those, and a kubelet with all of its pairs by its version alone', () => {
+  const some = { name: 'churn', said: 'missed', since: null, truth: 'a drop' };
+  const also = (run: PairRun): PairRun => ({ ...run, situations: [...run.situations, some] });
+  const runs = [also(runOf('1.36', '2.2')), runOf('1.36', '2.3'), also(runOf('1.37', '2.4'))];
+  expect(situations(runs, row)).toContain('|churn|missed|1.36.2 with 2.2.9; 1.37.2|\n');
 });
 
 test('the chart is for Kubernetes from the lowest version that passed, and from that which its templates need', () => {

@@ -48,7 +48,7 @@ export function matrix(runs: readonly PairRun[], row: Row): string {
   return head + row(...['', ...CONTAINERDS].map(() => '---')) + rows.join('') + upgrades.join('');
 }
 
-/** By situation and by what plegwatch said in it: with which pairs it was so. */
+/** The pairs that passed, and by situation and by what plegwatch said in it: with which of them it was so. */
 export function situations(runs: readonly PairRun[], row: Row): string {
   const passed = pairs(runs).filter((run) => run.passed);
   const names = [...new Set(passed.flatMap((run) => run.situations.map(({ name }) => name)))];
@@ -57,11 +57,12 @@ export function situations(runs: readonly PairRun[], row: Row): string {
     for (const run of passed)
       for (const { name: of, said } of run.situations)
         if (of === name) bySaid.set(said, [...(bySaid.get(said) ?? []), run]);
-    return [...bySaid].map(([said, shown]) => row(name, said, withPairs(shown)));
+    return [...bySaid].map(([said, shown]) => row(name, said, amongPairs(shown, passed)));
   });
   const dates = passed.map(({ date }) => date).sort();
   const period = [...new Set([dates.at(0), dates.at(-1)])].join(' to ');
-  return `Runs of ${period}.\n\n${row('situation', 'what plegwatch said', 'kubelet with containerd')}${row('---', '---', '---')}${rows.join('')}`;
+  const about = `Runs of ${period}. Kubelets with containerds: ${withPairs(passed)}. A kubelet without a containerd stands for all of its pairs.`;
+  return `${about}\n\n${row('situation', 'what plegwatch said', 'with')}${row('---', '---', '---')}${rows.join('')}`;
 }
 
 /** The chart, for Kubernetes from the lowest version that was run, unless its own templates need a later one. */
@@ -101,13 +102,27 @@ function wholeVersion(runs: readonly PairRun[], of: 'kubelet' | 'containerd', mi
   return runs.find((run) => run[of] === minor)?.versions[of][0] ?? minor;
 }
 
-function withPairs(runs: readonly PairRun[]): string {
+/** As short as it can be said: all, kubelets of which all pairs are meant, others with their containerds. */
+function amongPairs(runs: readonly PairRun[], all: readonly PairRun[]): string {
+  if (runs.length === all.length) return 'all';
+  const of = containerdsByKubelet(all);
+  return [...containerdsByKubelet(runs)]
+    .map(([kubelet, some]) =>
+      some.length === of.get(kubelet)?.length ? kubelet : `${kubelet} with ${some.join(', ')}`,
+    )
+    .join('; ');
+}
+
+const withPairs = (runs: readonly PairRun[]): string =>
+  [...containerdsByKubelet(runs)]
+    .map(([kubelet, containerds]) => `${kubelet} with ${containerds.join(', ')}`)
+    .join('; ');
+
+function containerdsByKubelet(runs: readonly PairRun[]): Map<string, string[]> {
   const byKubelet = new Map<string, string[]>();
   for (const { versions } of runs) {
     const kubelet = versions.kubelet[0] ?? '';
     byKubelet.set(kubelet, [...(byKubelet.get(kubelet) ?? []), ...versions.containerd]);
   }
-  return [...byKubelet]
-    .map(([kubelet, containerds]) => `${kubelet} with ${containerds.join(', ')}`)
-    .join('; ');
+  return byKubelet;
 }
