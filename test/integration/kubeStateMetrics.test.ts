@@ -1,5 +1,5 @@
 /*
- * The configuration of kube-state-metrics in the documents: each field that it reads exists in the CRD, and each state that it names in
+ * The configuration of kube-state-metrics beside the chart: each field that it reads exists in the CRD, and each state that it names in
  * the program.
  */
 import { readFileSync } from 'node:fs';
@@ -35,10 +35,7 @@ interface Resource {
   readonly metrics: readonly Metric[];
 }
 
-const [, config = ''] =
-  /^```yaml\n(kind: CustomResourceStateMetrics.*?)^```/ms.exec(read('docs/how-to/kube-state-metrics.md')) ??
-  [];
-const resource: Resource = parse(config).spec.resources[0];
+const resource: Resource = parse(read('helm/plegwatch/kube-state-metrics.yaml')).spec.resources[0];
 const crd = parse(read('crds/plegreports.plegwatch.dev.yaml'));
 const version = crd.spec.versions[0];
 
