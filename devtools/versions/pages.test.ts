@@ -35,14 +35,22 @@ test('what plegwatch said is listed with the pairs that passed, and with no othe
   const runs = [runOf('1.36', '2.2'), runOf('1.36', '2.3'), runOf('1.37', '2.4', false)];
   const text = situations(runs, row);
   expect(text).toContain('Kubelets with containerds: 1.36.2 with 2.2.9, 2.3.9.');
-  expect(text).toContain('|gate on|Evented|all|\n');
+  expect(text).toContain('|gate on|Evented: all|\n');
 });
 
 test('what only some pairs showed is listed with those, and a kubelet with all of its pairs by its version alone', () => {
-  const some = { name: 'churn', said: 'missed', since: null, truth: 'a drop' };
-  const also = (run: PairRun): PairRun => ({ ...run, situations: [...run.situations, some] });
-  const runs = [also(runOf('1.36', '2.2')), runOf('1.36', '2.3'), also(runOf('1.37', '2.4'))];
-  expect(situations(runs, row)).toContain('|churn|missed|1.36.2 with 2.2.9; 1.37.2|\n');
+  const churn = (said: string, run: PairRun): PairRun => ({
+    ...run,
+    situations: [{ name: 'churn', said, since: null, truth: 'a drop' }],
+  });
+  const runs = [
+    churn('missed', runOf('1.36', '2.2')),
+    churn('nothing', runOf('1.36', '2.3')),
+    churn('missed', runOf('1.37', '2.4')),
+  ];
+  expect(situations(runs, row)).toContain(
+    '|churn|missed: 1.36.2 with 2.2.9; 1.37.2<br>nothing: 1.36.2 with 2.3.9|\n',
+  );
 });
 
 test('the chart is for Kubernetes from the lowest version that passed, and from that which its templates need', () => {

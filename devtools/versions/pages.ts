@@ -52,17 +52,18 @@ export function matrix(runs: readonly PairRun[], row: Row): string {
 export function situations(runs: readonly PairRun[], row: Row): string {
   const passed = pairs(runs).filter((run) => run.passed);
   const names = [...new Set(passed.flatMap((run) => run.situations.map(({ name }) => name)))];
-  const rows = names.flatMap((name) => {
+  const rows = names.map((name) => {
     const bySaid = new Map<string, PairRun[]>();
     for (const run of passed)
       for (const { name: of, said } of run.situations)
         if (of === name) bySaid.set(said, [...(bySaid.get(said) ?? []), run]);
-    return [...bySaid].map(([said, shown]) => row(name, said, amongPairs(shown, passed)));
+    const lines = [...bySaid].map(([said, shown]) => `${said}: ${amongPairs(shown, passed)}`);
+    return row(name, lines.join('<br>'));
   });
   const dates = passed.map(({ date }) => date).sort();
   const period = [...new Set([dates.at(0), dates.at(-1)])].join(' to ');
   const about = `Runs of ${period}. Kubelets with containerds: ${withPairs(passed)}. A kubelet without a containerd stands for all of its pairs.`;
-  return `${about}\n\n${row('situation', 'what plegwatch said', 'with')}${row('---', '---', '---')}${rows.join('')}`;
+  return `${about}\n\n${row('situation', 'what plegwatch said, and with which')}${row('---', '---')}${rows.join('')}`;
 }
 
 /** The chart, for Kubernetes from the lowest version that was run, unless its own templates need a later one. */
