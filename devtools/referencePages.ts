@@ -26,7 +26,12 @@ import { DOCTOR_OUTPUT } from '../src/doctor/settings.ts';
 import { COMPLETION_SETTINGS } from '../src/platform/completion.ts';
 import { flagOf, REQUIRED, type Setting, type SettingTable, variableOf } from '../src/platform/settings.ts';
 import { REDIS_ACL_SETTINGS, redisAcl } from '../src/redis/acl.ts';
-import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS, REPAIR_SETTINGS } from '../src/store/settings.ts';
+import {
+  FEDERATE_SETTINGS,
+  MAINTAIN_SETTINGS,
+  MIGRATE_SETTINGS,
+  REPAIR_SETTINGS,
+} from '../src/store/settings.ts';
 import { UI_SETTINGS } from '../src/ui/settings.ts';
 import { CRD, templateOf, withStatus } from './crd.ts';
 import { chartFor, containerdRuns, inSource, matrix, situations, withGenerated } from './versions/pages.ts';
@@ -45,6 +50,7 @@ const COMMANDS: Readonly<Record<string, SettingTable>> = {
   controller: CONTROLLER_SETTINGS,
   migrate: MIGRATE_SETTINGS,
   maintain: MAINTAIN_SETTINGS,
+  federate: FEDERATE_SETTINGS,
   repair: REPAIR_SETTINGS,
   audit: AUDIT_SETTINGS,
   report: REPORT_SETTINGS,

@@ -102,3 +102,18 @@ export const REPAIR_SETTINGS = {
   ),
   logLevel,
 } as const;
+
+export const FEDERATE_SETTINGS = {
+  ...DATABASE_SETTINGS,
+  groupsDir: required(
+    'dir',
+    "folder with a folder for each group, of the group's name, with the files of a Secret that has the URL of a reader there",
+    string,
+  ),
+  reader: optional(
+    'role',
+    'role of the fleet database that reads as those users; default: its owner, of whose groups the fleet is made',
+    string,
+  ),
+  logLevel,
+} as const;
