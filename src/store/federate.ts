@@ -41,8 +41,9 @@ export async function federate(options: FederateOptions): Promise<void> {
       for (const group of groups) await sql.run(command(mappingDdl(group, reader ?? role)));
       if (reader === undefined) {
         await sql.run(command(viewsDdl(groups, shared, dblink)));
-        // Whether this database reaches every group.
-        await sql.run(command('SELECT FROM plegwatch.clusters'));
+        await sql.run(command('SELECT FROM plegwatch.clusters')).catch((error: unknown) => {
+          throw notReached(options, error);
+        });
       }
       await sql.run(command('COMMIT'));
     } catch (error) {
@@ -134,6 +135,15 @@ async function removeEarlier(sql: SqlRunner, groups: readonly Group[]): Promise<
       command(serverDdl(group, existing.find(({ server }) => server === serverOf(group))?.options)),
     );
 }
+
+/** This program reaches every group, and the server of the fleet database does not. */
+const notReached = (options: DatabaseSettings, cause: unknown): PlegwatchError =>
+  new PlegwatchError(
+    'DATABASE_UNREACHABLE',
+    `The server of the fleet database at ${databaseAt(options)} cannot read a group: ${messageOf(cause)}.`,
+    'It must reach every group under the host and port in --groups-dir, and the groups must ask it for a password.',
+    { cause },
+  );
 
 const invalid = (message: string): PlegwatchError =>
   new PlegwatchError(
