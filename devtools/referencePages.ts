@@ -221,16 +221,20 @@ const CrdSchema = v.object({
 function reportPage(): string {
   const [version] = v.parse(CrdSchema, parse(definition)).spec.versions;
   const root = version.schema.openAPIV3Schema;
+  const columnRows = (isShown: (priority: number) => boolean) =>
+    version.additionalPrinterColumns
+      .filter(({ priority = 0 }) => isShown(priority))
+      .map(({ name, description }) => row(name.toUpperCase(), description))
+      .join('');
   return (
     generatedFrom(CRD) +
     `# PLEGReport, plegwatch.dev/${version.name}\n\n${cell(root.description ?? '')}\n\n` +
     '## Columns of kubectl get plegreports\n\n' +
-    table('column', 'shown', 'what it shows') +
-    version.additionalPrinterColumns
-      .map(({ name, description, priority = 0 }) =>
-        row(name.toUpperCase(), priority === 0 ? 'always' : 'with `-o wide`', description),
-      )
-      .join('') +
+    table('column', 'meaning') +
+    columnRows((priority) => priority === 0) +
+    '\nWith `-o wide` also:\n\n' +
+    table('column', 'meaning') +
+    columnRows((priority) => priority > 0) +
     '\n## Fields\n\n' +
     table('field', 'type', 'meaning') +
     fieldRows('status', root.properties?.['status'] ?? {})
@@ -289,7 +293,7 @@ const pages: Readonly<Record<string, string>> = {
   'docs/reference/settings.md': settingsPage(),
   'docs/reference/plegreport.md': reportPage(),
   'docs/reference/redis-users.md': usersPage(),
-  [VIEWS]: viewsPage(textOf(VIEWS), migrations(), row),
+  [VIEWS]: viewsPage(textOf(VIEWS), migrations()),
   // For the trial, which replaces the name of the cluster too.
   'helm/plegwatch/redis-users.acl': usersOf('CLUSTER', 'aclfile'),
 };

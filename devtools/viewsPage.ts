@@ -23,12 +23,8 @@ interface Column {
   readonly comment: string;
 }
 
-/** The page with its generated part renewed. `row` makes a row of a table. */
-export function viewsPage(
-  page: string,
-  migrations: string,
-  row: (...cells: readonly string[]) => string,
-): string {
+/** The page with its generated part renewed. */
+export function viewsPage(page: string, migrations: string): string {
   const comments = [...migrations.matchAll(COMMENT)].map(([, of = '', name = '', text = '']) => ({
     of,
     name,
@@ -36,41 +32,35 @@ export function viewsPage(
   }));
   const shared = sharedComments(migrations);
   const columnsOf = columnNames(migrations);
-  const table = (columns: readonly Column[]): string =>
-    row('column', 'meaning') +
-    row('---', '---') +
-    columns.map(({ name, comment }) => row(`\`${name}\``, comment)).join('');
   const ownOf = (relation: string): Column[] =>
     comments
       .filter(({ of, name }) => of === 'COLUMN' && name.startsWith(`${relation}.`))
       .map(({ name, comment }) => ({ name: name.slice(relation.length + 1), comment }));
 
-  const sharedLines = (relation: string): string => {
-    const minutes = relation.replace(/_hours$/, '_minutes');
-    const ofMinutes = minutes === relation ? [] : (columnsOf.get(minutes) ?? []);
-    const has = columnsOf.get(relation) ?? [];
+  const sharedLine = (relation: string, ofMinutes: readonly string[]): string => {
     const isView = comments.some(({ of, name }) => of === 'VIEW' && name === relation);
-    const explained = new Set([
+    const elsewhere = [
       ...ownOf(relation).map(({ name }) => name),
       ...ofMinutes,
       ...(isView ? IN_EVERY_VIEW : []),
-    ]);
-    const names = shared.map(({ name }) => name).filter((name) => has.includes(name) && !explained.has(name));
-    const without = ofMinutes.filter((name) => !has.includes(name));
-    return (
-      (names.length === 0 ? '' : `[Shared](#shared-columns): ${codes(names)}.\n`) +
-      (minutes === relation
-        ? ''
-        : `Also all of [\`${minutes}\`](#${minutes})${without.length === 0 ? '' : `, without ${codes(without)}`}.\n`)
-    );
+    ];
+    const names = shared
+      .map(({ name }) => name)
+      .filter((name) => columnsOf.get(relation)?.includes(name) && !elsewhere.includes(name));
+    return names.length === 0 ? '' : `[Shared](#shared-columns): ${codes(names)}.\n`;
+  };
+  /** Its minutes explain the columns of an hour. */
+  const minutesLine = (relation: string, minutes: string, ofMinutes: readonly string[]): string => {
+    const missing = ofMinutes.filter((name) => !columnsOf.get(relation)?.includes(name));
+    return `Also all of [\`${minutes}\`](#${minutes}), without ${codes(missing)}.\n`;
   };
   const section = (heading: string, comment: string, relation: string): string => {
-    const own = ownOf(relation);
-    const parts = [
-      `### ${heading}\n\n${comment}\n`,
-      own.length === 0 ? '' : table(own),
-      sharedLines(relation),
-    ];
+    const minutes = relation.replace(/_hours$/, '_minutes');
+    const ofMinutes = minutes === relation ? [] : (columnsOf.get(minutes) ?? []);
+    const lines =
+      sharedLine(relation, ofMinutes) +
+      (ofMinutes.length === 0 ? '' : minutesLine(relation, minutes, ofMinutes));
+    const parts = [`### ${heading}\n\n${comment}\n`, listed(ownOf(relation)), lines];
     return parts.filter((part) => part !== '').join('\n');
   };
   const views = comments
@@ -87,7 +77,7 @@ export function viewsPage(
   const after = page.slice(page.indexOf(END));
   const parts = [
     BEGIN,
-    `## Shared columns\n\n${table(shared)}`,
+    `## Shared columns\n\n${listed(shared)}`,
     '## Views\n',
     ...views,
     '## Functions\n',
@@ -98,10 +88,13 @@ export function viewsPage(
 }
 
 const unquoted = (text: string): string => text.replaceAll("''", "'");
+const listed = (columns: readonly Column[]): string =>
+  columns.map(({ name, comment }) => `- \`${name}\`: ${comment}\n`).join('');
 const codes = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ');
 
 function sharedComments(migrations: string): Column[] {
-  const [, values = ''] = SHARED_COMMENTS.exec(migrations) ?? [];
+  const [, values] = SHARED_COMMENTS.exec(migrations) ?? [];
+  if (values === undefined) throw new Error('The migrations have no list of shared comments as expected.');
   return [...values.matchAll(SHARED_COMMENT)].map(([, name = '', text = '']) => ({
     name,
     comment: unquoted(text),
