@@ -89,7 +89,9 @@ export function viewsPage(page: string, migrations: string): string {
 
 const unquoted = (text: string): string => text.replaceAll("''", "'");
 const listed = (columns: readonly Column[]): string =>
-  columns.map(({ name, comment }) => `- \`${name}\`: ${comment}\n`).join('');
+  columns.map(({ name, comment }) => `- \`${name}\`: ${withLinks(comment)}\n`).join('');
+const withLinks = (comment: string): string =>
+  comment.replaceAll(/docs\/(\w+)\/([\w-]+\.md)/g, '[$2](../$1/$2)');
 const codes = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ');
 
 function sharedComments(migrations: string): Column[] {

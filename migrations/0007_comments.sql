@@ -62,14 +62,14 @@ COMMENT ON COLUMN plegwatch.findings.occurred_at IS 'when it happened; null if t
 COMMENT ON COLUMN plegwatch.findings.resolved_at IS 'when a missed event came after all, a starved stream recovered, or kubelet_late ended: the change was shown, the pod ended or its container was replaced';
 COMMENT ON COLUMN plegwatch.findings.lateness_ms IS 'time from the transition to its event';
 COMMENT ON COLUMN plegwatch.findings.delivery_ms IS 'time from building the event to its arrival';
-COMMENT ON COLUMN plegwatch.findings.lag_anomalous IS 'whether the status lag is unusual for that node';
+COMMENT ON COLUMN plegwatch.findings.lag_anomalous IS 'whether the status lag is unusual for the node';
 COMMENT ON COLUMN plegwatch.findings.proof IS 'evidence as the agent wrote it; the hint stream_starved: the stream was starved then';
 COMMENT ON COLUMN plegwatch.findings.kubelet_knew IS 'kubelet''s own status, for missed and kubelet_late: shown, not_shown or not_observed; null: not recorded';
 COMMENT ON COLUMN plegwatch.findings.kubelet_why IS 'why that was not observed';
-COMMENT ON COLUMN plegwatch.findings.kubelet_at_least_ms IS 'lower bound of the kubelet lag';
-COMMENT ON COLUMN plegwatch.findings.kubelet_at_most_ms IS 'upper bound; null if the kubelet''s own status was not seen to show it';
-COMMENT ON COLUMN plegwatch.findings.publishing_min_ms IS 'lower bound of the time from the kubelet''s own status to the API server';
-COMMENT ON COLUMN plegwatch.findings.publishing_max_ms IS 'upper bound of that time';
+COMMENT ON COLUMN plegwatch.findings.kubelet_at_least_ms IS 'the kubelet''s own status did not show the change for at least this long';
+COMMENT ON COLUMN plegwatch.findings.kubelet_at_most_ms IS 'and for at most this long; null if it was not seen to show it';
+COMMENT ON COLUMN plegwatch.findings.publishing_min_ms IS 'from the kubelet''s own status to the API server it took at least this long';
+COMMENT ON COLUMN plegwatch.findings.publishing_max_ms IS 'and at most this long';
 
 COMMENT ON VIEW plegwatch.stream_sessions IS 'One row per subscription to a runtime''s events.';
 COMMENT ON COLUMN plegwatch.stream_sessions.session_no IS 'its number in the epoch';
@@ -106,7 +106,7 @@ COMMENT ON COLUMN plegwatch.relist_minutes.p50_ms IS 'median duration of success
 COMMENT ON COLUMN plegwatch.relist_minutes.p90_ms IS '90th percentile';
 COMMENT ON COLUMN plegwatch.relist_minutes.p99_ms IS '99th percentile';
 COMMENT ON COLUMN plegwatch.relist_minutes.max_ms IS 'longest duration';
-COMMENT ON COLUMN plegwatch.relist_minutes.hist IS 'relists per bucket of duration, without empty ones at the end: see store.hist_sum, store.hist_quantile';
+COMMENT ON COLUMN plegwatch.relist_minutes.hist IS 'relists per bucket of duration, without empty ones at the end; store.hist_sum adds, store.hist_quantile reads them';
 COMMENT ON COLUMN plegwatch.relist_minutes.sandboxes IS 'most sandboxes in the last list of a minute';
 COMMENT ON COLUMN plegwatch.relist_minutes.containers IS 'most containers in it';
 COMMENT ON COLUMN plegwatch.relist_minutes.exited_sandboxes IS 'most sandboxes in it that were not ready';
@@ -121,9 +121,9 @@ COMMENT ON COLUMN plegwatch.relist_minutes.span_ms IS 'time that the row covers'
 
 COMMENT ON VIEW plegwatch.relists IS 'One row per relist of the agent; from more than two minutes in which nothing happened only the first and the last two.';
 COMMENT ON COLUMN plegwatch.relists.sandboxes_from IS 'start of the call for sandboxes';
-COMMENT ON COLUMN plegwatch.relists.sandboxes_to IS 'its answer';
+COMMENT ON COLUMN plegwatch.relists.sandboxes_to IS 'when it was answered';
 COMMENT ON COLUMN plegwatch.relists.containers_from IS 'start of the call for containers';
-COMMENT ON COLUMN plegwatch.relists.containers_to IS 'its answer';
+COMMENT ON COLUMN plegwatch.relists.containers_to IS 'when it was answered';
 COMMENT ON COLUMN plegwatch.relists.sandboxes_whole IS 'whether the answer with sandboxes was complete';
 COMMENT ON COLUMN plegwatch.relists.containers_whole IS 'whether the answer with containers was complete';
 COMMENT ON COLUMN plegwatch.relists.failed IS 'whether the relist failed: both calls then have its start and end';
@@ -165,7 +165,7 @@ COMMENT ON COLUMN plegwatch.kubelet_hours.counted_ms IS 'time in which its calls
 COMMENT ON VIEW plegwatch.status_checks IS 'One row per minute in which relists were slow and the agent queried statuses: does one pod hang?';
 COMMENT ON COLUMN plegwatch.status_checks.asked IS 'statuses queried, one at a time; an unanswered one counts in each minute';
 COMMENT ON COLUMN plegwatch.status_checks.slow IS 'statuses that took a second or longer';
-COMMENT ON COLUMN plegwatch.status_checks.at IS 'when the slowest, or the one a list waits for, was queried, perhaps in an earlier minute; null, as its pod and duration, if none was slow';
+COMMENT ON COLUMN plegwatch.status_checks.at IS 'when the slowest, or the one a list waits for, was queried, perhaps in an earlier minute; null, as the columns up to timed_out, if none was slow';
 COMMENT ON COLUMN plegwatch.status_checks.status_ms IS 'duration of that status, or of the wait for it';
 COMMENT ON COLUMN plegwatch.status_checks.timed_out IS 'whether it was unanswered for five seconds';
 COMMENT ON COLUMN plegwatch.status_checks.longest_relist_ms IS 'longest relist answered in that minute; null without one; if as long as status_ms, the runtime is slow, not one pod';
@@ -329,10 +329,10 @@ BEGIN
       ('label', 'value of by_label at that time (of a day, at its end); null without by_label'),
       ('last_seen', 'last time at which an agent is known to have run; null if never'),
       ('agent_version', 'version of the agent'),
-      ('runtime_name', 'container runtime at that time'),
-      ('runtime_version', 'version of the runtime at that time'),
-      ('kubelet_version', 'version of the kubelet at that time'),
-      ('epoch', 'run of an agent'),
+      ('runtime_name', 'container runtime at the time of the row'),
+      ('runtime_version', 'its version'),
+      ('kubelet_version', 'version of the kubelet at the time of the row'),
+      ('epoch', 'id of the agent''s run'),
       ('seq', 'position of the record in its epoch, from 1; null without a record'),
       ('day', 'UTC date of storage: a condition on it reads fewer partitions'),
       ('minute', 'UTC minute in which the row begins: 07:31:02 can be in the row of 07:30'),
@@ -349,14 +349,14 @@ BEGIN
       ('pod_name', 'name of the pod'),
       ('stream_state', 'event stream: Active, Arming, Silent, Starved, Interrupted, Unsupported, Disabled, Unsafe, Off or Unknown'),
       ('model', 'what the kubelet can do: GenericOnly, EventedCache, EventedHint or Unknown'),
-      ('mode', 'kubelet''s mode at that time: Generic, Starting, Evented, Fallback, EventedHint, HintDisabled; Unknown if unobserved or changing'),
+      ('mode', 'mode of the kubelet at the time of the row: Generic, Starting, Evented, Fallback, EventedHint, HintDisabled; Unknown if unobserved or changing'),
       ('not_before', 'last scrape with the mode before, or start of a restarted kubelet'),
       ('consequence', 'what the lost stream means for this kubelet version: wrong_until_restart, slower, hint_lost or unknown; null without fallback'),
       ('finding_id', 'id of the finding, as in the report'),
       ('detected_at', 'when the finding was made'),
       ('cause', 'why, in a word'),
-      ('lag_min_ms', 'lower bound of the status lag; null if not known'),
-      ('lag_max_ms', 'upper bound of the status lag; null if the status did not show it in time, or not yet'),
+      ('lag_min_ms', 'the published status was behind for at least this long; null if not known'),
+      ('lag_max_ms', 'and for at most this long; null if it did not show the change in time, or not yet'),
       ('lag_reason', 'why there is no lag: docs/explanation/status-lag.md'),
       ('decided', 'transitions of which it is known whether their event came'),
       ('missed', 'those whose event was missed and did not come later'),
@@ -368,7 +368,7 @@ BEGIN
       ('message', 'message of the condition'),
       ('pleg_seen_ago_ms', 'time since PLEG was last active, by that message'),
       ('threshold_ms', 'kubelet''s threshold, by that message'),
-      ('cpu_some', 'share of the time in which a task waited for a processor; null if the kernel does not say, 0 up to 0.01'),
+      ('cpu_some', 'share of the time in which a task waited for a processor; null if the kernel does not say; 0 if at most 0.01'),
       ('io_some', 'share in which a task waited for the disk'),
       ('io_full', 'share in which every task that was not idle waited for the disk'),
       ('memory_some', 'share in which a task waited for memory'),

@@ -24,7 +24,7 @@ export const REPORT_STATUS = object('The evidence at observedAt. There is no spe
     'version?': text(128, 'Version of the agent.'),
     'epoch?': matching(36, /^[0-9a-f-]*$/, 'Id of its current epoch, as in SQL.'),
     'signedHead?': object(
-      'Signed records at that time. With a copy of it, plegwatch audit --signatures finds later removals. Absent while nothing is signed.',
+      "Head of the node's signed records at that time. With a copy of it, plegwatch audit --signatures finds later removals. Absent while nothing is signed.",
       {
         seq: count('Last record.'),
         from: count('First record of the digests.'),
