@@ -24,9 +24,14 @@ import { REMOVAL_SETTINGS } from '../src/controller/nodeConditions/removal.ts';
 import { REPORT_SETTINGS } from '../src/controller/reports/settings.ts';
 import { DOCTOR_OUTPUT } from '../src/doctor/settings.ts';
 import { COMPLETION_SETTINGS } from '../src/platform/completion.ts';
-import { flagOf, REQUIRED, type Setting, type SettingTable, variableOf } from '../src/platform/settings.ts';
+import { flagOf, REQUIRED, type Setting, type SettingTable } from '../src/platform/settings.ts';
 import { REDIS_ACL_SETTINGS, redisAcl } from '../src/redis/acl.ts';
-import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS, REPAIR_SETTINGS } from '../src/store/settings.ts';
+import {
+  FEDERATE_SETTINGS,
+  MAINTAIN_SETTINGS,
+  MIGRATE_SETTINGS,
+  REPAIR_SETTINGS,
+} from '../src/store/settings.ts';
 import { UI_SETTINGS } from '../src/ui/settings.ts';
 import { CRD, templateOf, withStatus } from './crd.ts';
 import { chartFor, containerdRuns, inSource, matrix, situations, withGenerated } from './versions/pages.ts';
@@ -45,6 +50,7 @@ const COMMANDS: Readonly<Record<string, SettingTable>> = {
   controller: CONTROLLER_SETTINGS,
   migrate: MIGRATE_SETTINGS,
   maintain: MAINTAIN_SETTINGS,
+  federate: FEDERATE_SETTINGS,
   repair: REPAIR_SETTINGS,
   audit: AUDIT_SETTINGS,
   report: REPORT_SETTINGS,
@@ -73,78 +79,104 @@ const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll(/\
 const row = (...cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |\n`;
 const table = (...heads: readonly string[]): string => row(...heads) + row(...heads.map(() => '---'));
 
-/** What so many commands have in the same words stands once, before them. */
-const SHARED_BY = 3;
+/** A setting as the page shows it. */
+interface ShownSetting {
+  readonly flag: string;
+  /** With the placeholder of its value. */
+  readonly usage: string;
+  readonly fallback: string;
+  readonly meaning: string;
+}
 
 function settingsPage(): string {
-  const rowsOf = (settings: SettingTable) =>
-    Object.entries(settings)
-      .filter(([, { internal }]) => internal !== true)
-      .map((entry) => ({ flag: flagOf(entry[0]), row: settingRow(entry) }));
   const commands = Object.entries(COMMANDS).map(([command, settings]) => ({
     command,
-    rows: rowsOf(settings),
+    settings: Object.entries(settings)
+      .filter(([, { internal }]) => internal !== true)
+      .map(shownSetting),
   }));
-  const shared = [
-    ...Map.groupBy(
-      commands.flatMap(({ rows }) => rows),
-      ({ flag }) => flag,
-    ).values(),
-  ].flatMap(mostShared);
-  const isShared = (each: SettingRow) => shared.some(({ row }) => row === each.row);
-  const sections = commands.map(({ command, rows }) => {
-    const [also, own] = [rows.filter(isShared), rows.filter((each) => !isShared(each))];
+  const shared = sharedSettings(commands.flatMap(({ settings }) => settings));
+  const isShared = (each: ShownSetting) => shared.some((other) => isSame(each, other));
+  const sections = commands.map(({ command, settings }) => {
+    const own = settings.filter((each) => !isShared(each));
+    const also = flagsOf(settings.filter(isShared), shared);
     return (
       `\n## plegwatch ${command}\n\n${NOTES[command] ?? ''}` +
       (own.length === 0 ? '' : settingTable(own)) +
-      (own.length === 0 || also.length === 0 ? '' : '\n') +
-      (also.length === 0 ? '' : `[Shared](#shared-settings): ${flagsOf(also, shared)}.\n`)
+      (own.length === 0 || also === '' ? '' : '\n') +
+      (also === '' ? '' : `[Shared](#shared-settings): ${also}.\n`)
     );
   });
   return (
-    generatedFrom('the tables of settings in src/agent/config.ts and src/controller/config.ts') +
+    generatedFrom('the tables of settings in src/') +
     '# Settings\n\n' +
-    'Every setting is a flag and an environment variable; the flag takes precedence. Durations and sizes have a unit (`250ms`,\n' +
-    '`5s`, `24h`, `256MiB`). A program with a wrong or unknown setting exits with code 2 and lists everything that is wrong.\n' +
-    'When it starts, a program logs its effective settings without secrets. The values of the Helm chart are explained in\n' +
-    '[values.yaml](../../helm/plegwatch/values.yaml).\n\n' +
+    'Every setting is a flag and an environment variable, `--redis-url` and `PLEGWATCH_REDIS_URL`; the flag takes precedence.\n' +
+    'Durations and sizes have a unit (`250ms`, `5s`, `24h`, `256MiB`). A program with wrong or unknown settings exits with code 2\n' +
+    'and lists them all. At its start it logs the effective settings without secrets.\n' +
+    '[values.yaml](../../helm/plegwatch/values.yaml) explains the values of the Helm chart.\n\n' +
     '## Shared settings\n\n' +
-    'Several commands have these. Each command lists them by their flags; `--database-*` means those of this table that begin so. Where a command has a\nflag in a table of its own, that row holds.\n\n' +
+    'Each command lists those that it has: `--database-*` are all that begin so, a default in parentheses replaces the one here.\n\n' +
     settingTable(shared) +
     sections.join('')
   );
 }
 
-interface SettingRow {
-  readonly flag: string;
-  readonly row: string;
+const isSame = (a: ShownSetting, b: ShownSetting): boolean => a.usage === b.usage && a.meaning === b.meaning;
+const prefixOf = ({ flag }: ShownSetting): string => /^--[a-z]+-/.exec(flag)?.[0] ?? flag;
+
+/**
+ * The settings that several commands have in the same words, the most common one of a flag first, each with its most common default. A flag whose
+ * prefix others share more widely is not among them, so that `--database-*` can be listed by its prefix.
+ */
+function sharedSettings(all: readonly ShownSetting[]): ShownSetting[] {
+  const bySize = (a: readonly unknown[], b: readonly unknown[]) => b.length - a.length;
+  const groups = [...Map.groupBy(all, ({ usage, meaning }) => `${usage} ${meaning}`).values()]
+    .filter((group) => group.length > 1)
+    .sort(bySize);
+  const shared = groups.flatMap((group) => {
+    const [most = []] = [...Map.groupBy(group, ({ fallback }) => fallback).values()].sort(bySize);
+    return most.slice(0, 1).map((setting) => ({ setting, size: group.length }));
+  });
+  return shared
+    .filter(
+      ({ setting, size }) =>
+        !shared.some(
+          (other) =>
+            other.size > size &&
+            other.setting.flag !== setting.flag &&
+            prefixOf(other.setting) === prefixOf(setting),
+        ),
+    )
+    .map(({ setting }) => setting);
 }
 
-/** Of a flag: what most commands say of it, if they are enough. */
-function mostShared(rows: readonly SettingRow[]): SettingRow[] {
-  const [most = []] = [...Map.groupBy(rows, ({ row }) => row).values()].sort((a, b) => b.length - a.length);
-  return most.length >= SHARED_BY ? most.slice(0, 1) : [];
-}
+const settingTable = (settings: readonly ShownSetting[]): string =>
+  table('flag', 'default', 'meaning') +
+  settings.map(({ usage, fallback, meaning }) => row(usage, fallback, meaning)).join('');
 
-const settingTable = (rows: readonly SettingRow[]): string =>
-  table('flag', 'variable', 'default', 'meaning') + rows.map((each) => each.row).join('');
-
-/** Of flags that begin alike, such as `--database-`, those words alone where a command has all of them. */
-function flagsOf(rows: readonly SettingRow[], shared: readonly SettingRow[]): string {
-  const groupOf = ({ flag }: SettingRow) => /^--[a-z]+-/.exec(flag)?.[0] ?? flag;
-  return [...Map.groupBy(rows, groupOf)]
-    .map(([group, members]) => {
+/** Flags of a command: a prefix such as `--database-` alone where it has all that begin so, a default of its own in parentheses. */
+function flagsOf(settings: readonly ShownSetting[], shared: readonly ShownSetting[]): string {
+  return [...Map.groupBy(settings, prefixOf)]
+    .map(([prefix, members]) => {
       const isWhole =
-        members.length > 1 && members.length === shared.filter((each) => groupOf(each) === group).length;
-      return isWhole ? `\`${group}*\`` : members.map(({ flag }) => `\`${flag}\``).join(', ');
+        members.length > 1 && members.length === shared.filter((each) => prefixOf(each) === prefix).length;
+      if (isWhole) return `\`${prefix}*\``;
+      return members
+        .map(({ flag, usage, fallback }) => {
+          const isFirst = shared.find((each) => each.usage === usage)?.fallback === fallback;
+          return `\`${flag}\`${isFirst ? '' : ` (${fallback})`}`;
+        })
+        .join(', ');
     })
     .join(', ');
 }
 
-function settingRow([key, setting]: readonly [string, Setting<unknown>]): string {
-  if (setting.argument === true) return row(`\`${setting.placeholder}\``, '', 'required', setting.describe);
-  const value = setting.placeholder === null ? '' : ` <${setting.placeholder}>`;
-  return row(`\`${flagOf(key)}${value}\``, `\`${variableOf(key)}\``, defaultOf(setting), setting.describe);
+function shownSetting([key, setting]: readonly [string, Setting<unknown>]): ShownSetting {
+  const flag = flagOf(key);
+  const { argument, placeholder, describe: meaning } = setting;
+  if (argument === true) return { flag, usage: `\`${placeholder}\``, fallback: 'required', meaning };
+  const value = placeholder === null ? '' : ` <${placeholder}>`;
+  return { flag, usage: `\`${flag}${value}\``, fallback: defaultOf(setting), meaning };
 }
 
 function defaultOf({ fallback, unless }: Setting<unknown>): string {
@@ -189,16 +221,20 @@ const CrdSchema = v.object({
 function reportPage(): string {
   const [version] = v.parse(CrdSchema, parse(definition)).spec.versions;
   const root = version.schema.openAPIV3Schema;
+  const columnRows = (isShown: (priority: number) => boolean) =>
+    version.additionalPrinterColumns
+      .filter(({ priority = 0 }) => isShown(priority))
+      .map(({ name, description }) => row(name.toUpperCase(), description))
+      .join('');
   return (
     generatedFrom(CRD) +
     `# PLEGReport, plegwatch.dev/${version.name}\n\n${cell(root.description ?? '')}\n\n` +
     '## Columns of kubectl get plegreports\n\n' +
-    table('column', 'shown', 'what it shows') +
-    version.additionalPrinterColumns
-      .map(({ name, description, priority = 0 }) =>
-        row(name.toUpperCase(), priority === 0 ? 'always' : 'with `-o wide`', description),
-      )
-      .join('') +
+    table('column', 'meaning') +
+    columnRows((priority) => priority === 0) +
+    '\nWith `-o wide` also:\n\n' +
+    table('column', 'meaning') +
+    columnRows((priority) => priority > 0) +
     '\n## Fields\n\n' +
     table('field', 'type', 'meaning') +
     fieldRows('status', root.properties?.['status'] ?? {})
@@ -257,7 +293,7 @@ const pages: Readonly<Record<string, string>> = {
   'docs/reference/settings.md': settingsPage(),
   'docs/reference/plegreport.md': reportPage(),
   'docs/reference/redis-users.md': usersPage(),
-  [VIEWS]: viewsPage(textOf(VIEWS), migrations(), row),
+  [VIEWS]: viewsPage(textOf(VIEWS), migrations()),
   // For the trial, which replaces the name of the cluster too.
   'helm/plegwatch/redis-users.acl': usersOf('CLUSTER', 'aclfile'),
 };

@@ -254,3 +254,10 @@ RETURN coalesce(waited_us, 0)::float8 / nullif(of_us, 0);
 -- Two sums together, as far as they fit; null only if both are.
 CREATE FUNCTION store.add_int8(a int8, b int8) RETURNS int8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a ELSE store.fit_int8(a::numeric + b) END;
+
+-- Bounds of a rate of which `hits` of `trials` were seen: Wilson's interval with 95 % confidence. Null without trials. Not STRICT, which would keep
+-- the planner from inlining them: each call would run a statement.
+CREATE FUNCTION store.wilson_low(hits float8, trials float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN trials > 0 AND hits IS NOT NULL THEN greatest(0, (hits + 1.920729 - 1.96 * sqrt(greatest(0, hits * (trials - hits) / trials) + 0.960365)) / (trials + 3.841459)) END;
+CREATE FUNCTION store.wilson_high(hits float8, trials float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN trials > 0 AND hits IS NOT NULL THEN least(1, (hits + 1.920729 + 1.96 * sqrt(greatest(0, hits * (trials - hits) / trials) + 0.960365)) / (trials + 3.841459)) END;

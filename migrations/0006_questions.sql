@@ -157,13 +157,6 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION plegwatch.last_events(text, text, int4) FROM PUBLIC;
 
--- Bounds of a rate of which `hits` of `trials` were seen: Wilson's interval with 95 % confidence. Null without trials. Not STRICT, which would keep
--- the planner from inlining them: each call would run a statement.
-CREATE FUNCTION store.wilson_low(hits float8, trials float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN trials > 0 AND hits IS NOT NULL THEN greatest(0, (hits + 1.920729 - 1.96 * sqrt(greatest(0, hits * (trials - hits) / trials) + 0.960365)) / (trials + 3.841459)) END;
-CREATE FUNCTION store.wilson_high(hits float8, trials float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN trials > 0 AND hits IS NOT NULL THEN least(1, (hits + 1.920729 + 1.96 * sqrt(greatest(0, hits * (trials - hits) / trials) + 0.960365)) / (trials + 3.841459)) END;
-
 -- A fallback that nobody observed to its end is followed by another row once an agent finds the kubelet still in it.
 CREATE VIEW plegwatch.fallback_intervals WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, m.not_before, m.at AS from_at, m.next_at AS to_at,

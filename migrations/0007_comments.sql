@@ -1,641 +1,382 @@
--- What the views mean, as `\d+` in psql shows it. docs/reference/views.md is generated from these comments and those of functions and types.
+-- The meaning of views, functions and their columns, as `\d+` in psql shows it. docs/reference/views.md is generated from this file.
+--
+-- Each fact is here once: a column without a comment of its own gets, at the end of this file, the one of its minutes, or of its name.
 
-COMMENT ON VIEW plegwatch.nodes IS 'One row per node: what its agent reports now. An agent that never reported, is silent, or has not reported yet says nothing of the present.';
-COMMENT ON COLUMN plegwatch.nodes.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.nodes.node IS 'the name of the Node';
+COMMENT ON VIEW plegwatch.nodes IS 'One row per Node of the cluster, as its agent reports it now. Without an API server, and of deleted Nodes, only those that ever had an agent.';
 COMMENT ON COLUMN plegwatch.nodes.first_seen IS 'when its first record was stored; null if no agent ever reported';
-COMMENT ON COLUMN plegwatch.nodes.last_seen IS 'the last moment at which an agent is known to have run';
-COMMENT ON COLUMN plegwatch.nodes.runtime_name IS 'the container runtime';
-COMMENT ON COLUMN plegwatch.nodes.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.nodes.kubelet_version IS 'the version of the kubelet';
-COMMENT ON COLUMN plegwatch.nodes.agent_version IS 'the version of the agent';
-COMMENT ON COLUMN plegwatch.nodes.stream_state IS 'the state of the event stream: Active, Arming, Silent, Starved, Interrupted, Unsupported, Disabled, Unsafe, Off or Unknown';
-COMMENT ON COLUMN plegwatch.nodes.mode IS 'the mode of the kubelet: Generic, Starting, Evented, Fallback, EventedHint, HintDisabled or Unknown';
-COMMENT ON COLUMN plegwatch.nodes.mode_since IS 'since when the mode is this one';
-COMMENT ON COLUMN plegwatch.nodes.node_uid IS 'the UID of the Node';
-COMMENT ON COLUMN plegwatch.nodes.stream_since IS 'since when the stream is in this state';
-COMMENT ON COLUMN plegwatch.nodes.stream_reason IS 'why the stream is in this state';
-COMMENT ON COLUMN plegwatch.nodes.stream_error IS 'the last error of the stream';
+COMMENT ON COLUMN plegwatch.nodes.mode_since IS 'start of this mode; of Unknown, when it was last known';
+COMMENT ON COLUMN plegwatch.nodes.stream_since IS 'start of this stream state';
+COMMENT ON COLUMN plegwatch.nodes.stream_reason IS 'reason for the stream state';
+COMMENT ON COLUMN plegwatch.nodes.stream_error IS 'last error of the stream';
 COMMENT ON COLUMN plegwatch.nodes.relist_healthy IS 'whether lists are answered in time';
-COMMENT ON COLUMN plegwatch.nodes.relist_reason IS 'why relists are not healthy';
-COMMENT ON COLUMN plegwatch.nodes.model IS 'what the kubelet can do: GenericOnly, EventedCache or EventedHint; Unknown where nobody knows';
-COMMENT ON COLUMN plegwatch.nodes.mode_reason IS 'why the mode is this one; NeverSeen, AgentSilent or NotReportedYet where no agent reports';
-COMMENT ON COLUMN plegwatch.nodes.kubelet_stream_errors IS 'errors of the kubelet''s own event stream since it started';
-COMMENT ON COLUMN plegwatch.nodes.kubelet_error IS 'why the last scrape of the kubelet failed, while that leaves its mode unknown';
-COMMENT ON COLUMN plegwatch.nodes.kubelet_identity IS 'whether it is certain that the kubelet of the node was scraped';
-COMMENT ON COLUMN plegwatch.nodes.os_image IS 'the operating system of the Node, as its kubelet says';
-COMMENT ON COLUMN plegwatch.nodes.kernel_version IS 'its kernel';
-COMMENT ON COLUMN plegwatch.nodes.labels IS 'its labels with the keys that the controller stores (--node-labels): labels ->> ''topology.kubernetes.io/zone''';
-COMMENT ON COLUMN plegwatch.nodes.consequence IS 'what it means for this version that the kubelet gave up its stream: wrong_until_restart, slower, hint_lost or unknown; null unless it did';
-COMMENT ON COLUMN plegwatch.nodes.pods_api_state IS 'the watch of the kubelet''s own status of its pods: Watching, Syncing, Absent (this kubelet does not offer it) or Broken; null where it is switched off or no agent reports';
-COMMENT ON COLUMN plegwatch.nodes.pods_api_reason IS 'why it does not work';
+COMMENT ON COLUMN plegwatch.nodes.relist_reason IS 'reason for unhealthy relists';
+COMMENT ON COLUMN plegwatch.nodes.mode_reason IS 'reason for the mode; NeverSeen, AgentSilent (for three minutes) or NotReportedYet if no agent reports';
+COMMENT ON COLUMN plegwatch.nodes.kubelet_stream_errors IS 'errors of the kubelet''s own event stream since the kubelet started';
+COMMENT ON COLUMN plegwatch.nodes.kubelet_error IS 'error of the last scrape, while it leaves the mode unknown';
+COMMENT ON COLUMN plegwatch.nodes.kubelet_identity IS 'whether the scraped kubelet is the node''s: Verified, Unverified or NotChecked';
+COMMENT ON COLUMN plegwatch.nodes.pods_api_state IS 'watch of the kubelet''s own pod status: Watching, Syncing, Absent (not offered) or Broken; null: off, or no agent reports';
+COMMENT ON COLUMN plegwatch.nodes.pods_api_reason IS 'why that watch does not work';
 
 COMMENT ON VIEW plegwatch.epochs IS 'One row per run of an agent.';
-COMMENT ON COLUMN plegwatch.epochs.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.epochs.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.epochs.epoch IS 'the id of the run';
-COMMENT ON COLUMN plegwatch.epochs.prev IS 'the run before it on the node';
-COMMENT ON COLUMN plegwatch.epochs.incarnation IS 'orders the runs of a node';
-COMMENT ON COLUMN plegwatch.epochs.node_uid IS 'the UID of the Node';
-COMMENT ON COLUMN plegwatch.epochs.boot_id IS 'the boot of the node';
-COMMENT ON COLUMN plegwatch.epochs.started_at IS 'when it started';
-COMMENT ON COLUMN plegwatch.epochs.ended_at IS 'when it ended; null while it runs';
+COMMENT ON COLUMN plegwatch.epochs.prev IS 'previous run on the node';
+COMMENT ON COLUMN plegwatch.epochs.incarnation IS 'order of the node''s runs';
+COMMENT ON COLUMN plegwatch.epochs.boot_id IS 'boot of the node';
+COMMENT ON COLUMN plegwatch.epochs.started_at IS 'start of the run';
+COMMENT ON COLUMN plegwatch.epochs.ended_at IS 'its end; null while it runs';
 COMMENT ON COLUMN plegwatch.epochs.end_cause IS 'why it ended';
-COMMENT ON COLUMN plegwatch.epochs.agent_version IS 'the version of the agent';
-COMMENT ON COLUMN plegwatch.epochs.acked_seq IS 'every record up to this one is stored or declared lost';
-COMMENT ON COLUMN plegwatch.epochs.complete_through IS 'everything that the agent wrote up to here is stored or declared lost';
-COMMENT ON COLUMN plegwatch.epochs.last_seq IS 'the last record that is known to exist';
-COMMENT ON COLUMN plegwatch.epochs.records_stored IS 'how many records are stored';
-COMMENT ON COLUMN plegwatch.epochs.records_lost IS 'how many records are declared lost';
-COMMENT ON COLUMN plegwatch.epochs.last_seen IS 'the last moment at which an agent is known to have run';
-COMMENT ON COLUMN plegwatch.epochs.decided_through IS 'of everything that happened before, the records say whether its event came';
-COMMENT ON COLUMN plegwatch.epochs.clock_ahead_ms IS 'how far the clock of the node is ahead of the database''s';
-COMMENT ON COLUMN plegwatch.epochs.clock_moved_ms IS 'how far the clock of the node was moved during the run';
-COMMENT ON COLUMN plegwatch.epochs.attributed IS 'whether every batch of it was signed by its node';
+COMMENT ON COLUMN plegwatch.epochs.acked_seq IS 'every record up to this seq is stored or declared lost';
+COMMENT ON COLUMN plegwatch.epochs.complete_through IS 'every record written until then is stored or declared lost';
+COMMENT ON COLUMN plegwatch.epochs.last_seq IS 'last record known to exist';
+COMMENT ON COLUMN plegwatch.epochs.records_stored IS 'number of stored records';
+COMMENT ON COLUMN plegwatch.epochs.records_lost IS 'number of records declared lost';
+COMMENT ON COLUMN plegwatch.epochs.decided_through IS 'records say whether the event of every transition before then came';
+COMMENT ON COLUMN plegwatch.epochs.clock_ahead_ms IS 'how far the node''s clock is ahead of the database''s; negative: behind';
+COMMENT ON COLUMN plegwatch.epochs.clock_moved_ms IS 'how far the node''s clock was moved during the run';
+COMMENT ON COLUMN plegwatch.epochs.attributed IS 'whether the node signed every batch';
 
 COMMENT ON VIEW plegwatch.container_events IS 'One row per event that an agent received.';
-COMMENT ON COLUMN plegwatch.container_events.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.container_events.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.container_events.epoch IS 'the run of an agent';
-COMMENT ON COLUMN plegwatch.container_events.seq IS 'the position of the record in its epoch, from 1; null where there is no record';
 COMMENT ON COLUMN plegwatch.container_events.received_at IS 'when the agent received it';
 COMMENT ON COLUMN plegwatch.container_events.created_at IS 'when the runtime built it';
-COMMENT ON COLUMN plegwatch.container_events.event_type IS 'CREATED, STARTED, STOPPED or DELETED';
-COMMENT ON COLUMN plegwatch.container_events.container_id IS 'the id of the container or sandbox';
-COMMENT ON COLUMN plegwatch.container_events.is_sandbox IS 'whether it is a sandbox';
-COMMENT ON COLUMN plegwatch.container_events.sandbox_id IS 'the id of its sandbox';
-COMMENT ON COLUMN plegwatch.container_events.pod_uid IS 'the UID of the pod';
-COMMENT ON COLUMN plegwatch.container_events.pod_namespace IS 'the namespace of the pod';
-COMMENT ON COLUMN plegwatch.container_events.pod_name IS 'the name of the pod';
-COMMENT ON COLUMN plegwatch.container_events.container_name IS 'the name of the container; empty or null for a sandbox';
-COMMENT ON COLUMN plegwatch.container_events.attempt IS 'how often the container was started before in its pod';
+COMMENT ON COLUMN plegwatch.container_events.created_ns IS 'the same, in nanoseconds since 1970';
+COMMENT ON COLUMN plegwatch.container_events.attempt IS 'earlier starts of the container in its pod';
 COMMENT ON COLUMN plegwatch.container_events.replayed IS 'whether it is older than the subscription';
-COMMENT ON COLUMN plegwatch.container_events.has_sandbox_status IS 'whether it carries the status of the sandbox';
-COMMENT ON COLUMN plegwatch.container_events.exit_code IS 'with which code the container ended; null unless the event carries a status that says so, and where the runtime does not know it';
-COMMENT ON COLUMN plegwatch.container_events.exit_reason IS 'why it ended, as the runtime put it: Completed, Error, OOMKilled, seccomp killed, StartError, ContainerCannotRun, Unknown, or Other; null unless the event says so';
-COMMENT ON COLUMN plegwatch.container_events.runtime_name IS 'the container runtime at that time';
-COMMENT ON COLUMN plegwatch.container_events.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.container_events.kubelet_version IS 'the version of the kubelet at that time';
-COMMENT ON COLUMN plegwatch.container_events.created_ns IS 'the same in nanoseconds since 1970';
-COMMENT ON COLUMN plegwatch.container_events.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
+COMMENT ON COLUMN plegwatch.container_events.has_sandbox_status IS 'whether it carries the sandbox''s status';
+COMMENT ON COLUMN plegwatch.container_events.exit_code IS 'exit code of the container; null if the event or the runtime does not say';
+COMMENT ON COLUMN plegwatch.container_events.exit_reason IS 'the runtime''s reason: Completed, Error, OOMKilled, seccomp killed, StartError, ContainerCannotRun, Unknown or Other; null if the event does not say';
 
-COMMENT ON VIEW plegwatch.relist_changes IS 'One row per change of a container''s state that a relist found.';
-COMMENT ON COLUMN plegwatch.relist_changes.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.relist_changes.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.relist_changes.epoch IS 'the run of an agent';
-COMMENT ON COLUMN plegwatch.relist_changes.seq IS 'the position of the record in its epoch, from 1; null where there is no record';
-COMMENT ON COLUMN plegwatch.relist_changes.window_from IS 'the start of the last list that showed the old state';
-COMMENT ON COLUMN plegwatch.relist_changes.window_to IS 'the end of the list that showed the new state';
-COMMENT ON COLUMN plegwatch.relist_changes.container_id IS 'the id of the container or sandbox';
-COMMENT ON COLUMN plegwatch.relist_changes.is_sandbox IS 'whether it is a sandbox';
-COMMENT ON COLUMN plegwatch.relist_changes.pod_uid IS 'the UID of the pod';
-COMMENT ON COLUMN plegwatch.relist_changes.pod_namespace IS 'the namespace of the pod';
-COMMENT ON COLUMN plegwatch.relist_changes.pod_name IS 'the name of the pod';
-COMMENT ON COLUMN plegwatch.relist_changes.container_name IS 'the name of the container; empty or null for a sandbox';
-COMMENT ON COLUMN plegwatch.relist_changes.old_state IS 'its state before: non-existent, unknown, running or exited';
-COMMENT ON COLUMN plegwatch.relist_changes.new_state IS 'its state after';
-COMMENT ON COLUMN plegwatch.relist_changes.pleg_events IS 'the events that a Generic PLEG makes of it';
-COMMENT ON COLUMN plegwatch.relist_changes.sandbox_id IS 'the id of its sandbox';
-COMMENT ON COLUMN plegwatch.relist_changes.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
+COMMENT ON VIEW plegwatch.relist_changes IS 'One row per state transition that a relist found.';
+COMMENT ON COLUMN plegwatch.relist_changes.window_from IS 'start of the last list with the old state';
+COMMENT ON COLUMN plegwatch.relist_changes.window_to IS 'end of the list with the new state';
+COMMENT ON COLUMN plegwatch.relist_changes.old_state IS 'state before, in the kubelet''s words: non-existent, unknown, running or exited';
+COMMENT ON COLUMN plegwatch.relist_changes.new_state IS 'state after';
+COMMENT ON COLUMN plegwatch.relist_changes.pleg_events IS 'events that a Generic PLEG makes of it';
 
-COMMENT ON VIEW plegwatch.findings IS 'One row per finding: a conclusion of the comparison of events with lists. A missed event that came after all has a resolved_at.';
-COMMENT ON COLUMN plegwatch.findings.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.findings.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.findings.finding_id IS 'the id of the finding, as in the report';
+COMMENT ON VIEW plegwatch.findings IS 'One row per conclusion of the comparison of events with lists.';
 COMMENT ON COLUMN plegwatch.findings.kind IS 'missed, late, out_of_order, stale, duplicate, spurious, unannounced, short_life, duplicate_container, regression, silent_stream, kubelet_late or unobservable';
-COMMENT ON COLUMN plegwatch.findings.event_type IS 'CREATED, STARTED, STOPPED or DELETED; null where it is about no event';
-COMMENT ON COLUMN plegwatch.findings.cause IS 'why, in a word';
-COMMENT ON COLUMN plegwatch.findings.container_id IS 'the id of the container or sandbox';
-COMMENT ON COLUMN plegwatch.findings.pod_uid IS 'the UID of the pod';
-COMMENT ON COLUMN plegwatch.findings.pod_namespace IS 'the namespace of the pod';
-COMMENT ON COLUMN plegwatch.findings.pod_name IS 'the name of the pod';
-COMMENT ON COLUMN plegwatch.findings.container_name IS 'the name of the container; null for a sandbox, and where it is not known';
-COMMENT ON COLUMN plegwatch.findings.window_from IS 'it had not happened yet at this time';
+COMMENT ON COLUMN plegwatch.findings.event_type IS 'CREATED, STARTED, STOPPED or DELETED; null if it is about no event';
+COMMENT ON COLUMN plegwatch.findings.container_name IS 'name of the container; null for a sandbox, or if not known';
+COMMENT ON COLUMN plegwatch.findings.is_sandbox IS 'whether it is a sandbox; null if not known';
+COMMENT ON COLUMN plegwatch.findings.window_from IS 'it happened after this time';
 COMMENT ON COLUMN plegwatch.findings.window_to IS 'it had happened by this time';
-COMMENT ON COLUMN plegwatch.findings.occurred_at IS 'when it happened, where the runtime knows it';
-COMMENT ON COLUMN plegwatch.findings.detected_at IS 'when the finding was made';
-COMMENT ON COLUMN plegwatch.findings.resolved_at IS 'when the event of a miss arrived after all; for a starved stream, when it ended; of kubelet_late, when the status showed the change, the pod ended or another container replaced this one';
-COMMENT ON COLUMN plegwatch.findings.lateness_ms IS 'how long after the transition the event came';
-COMMENT ON COLUMN plegwatch.findings.delivery_ms IS 'how long after it was built the event came';
-COMMENT ON COLUMN plegwatch.findings.lag_min_ms IS 'the published status was behind for at least this long; null where that is not known';
-COMMENT ON COLUMN plegwatch.findings.lag_max_ms IS 'and for at most this long';
-COMMENT ON COLUMN plegwatch.findings.lag_anomalous IS 'whether that is longer than is ordinary on the node';
-COMMENT ON COLUMN plegwatch.findings.mode IS 'the mode of the kubelet at that time; Unknown if nobody observed it, or if it changed at about that time';
-COMMENT ON COLUMN plegwatch.findings.runtime_name IS 'the container runtime at that time';
-COMMENT ON COLUMN plegwatch.findings.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.findings.kubelet_version IS 'the version of the kubelet at that time';
-COMMENT ON COLUMN plegwatch.findings.proof IS 'what the conclusion rests on, as the agent wrote it';
-COMMENT ON COLUMN plegwatch.findings.epoch IS 'the run of an agent';
-COMMENT ON COLUMN plegwatch.findings.seq IS 'the position of the record in its epoch, from 1; null where there is no record';
-COMMENT ON COLUMN plegwatch.findings.lag_reason IS 'why there is no lag';
-COMMENT ON COLUMN plegwatch.findings.is_sandbox IS 'whether it is a sandbox; null where neither that nor the name of a container is known';
-COMMENT ON COLUMN plegwatch.findings.kubelet_knew IS 'of missed and kubelet_late: shown, not_shown or not_observed, by the kubelet''s own status of the container; null where nothing is recorded of it';
+COMMENT ON COLUMN plegwatch.findings.occurred_at IS 'when it happened; null if the runtime does not know';
+COMMENT ON COLUMN plegwatch.findings.resolved_at IS 'when a missed event came after all, a starved stream recovered, or kubelet_late ended: the change was shown, the pod ended or its container was replaced';
+COMMENT ON COLUMN plegwatch.findings.lateness_ms IS 'time from the transition to its event';
+COMMENT ON COLUMN plegwatch.findings.delivery_ms IS 'time from building the event to its arrival';
+COMMENT ON COLUMN plegwatch.findings.lag_anomalous IS 'whether the status lag is unusual for the node';
+COMMENT ON COLUMN plegwatch.findings.proof IS 'evidence as the agent wrote it; the hint stream_starved: the stream was starved then';
+COMMENT ON COLUMN plegwatch.findings.kubelet_knew IS 'kubelet''s own status, for missed and kubelet_late: shown, not_shown or not_observed; null: not recorded';
 COMMENT ON COLUMN plegwatch.findings.kubelet_why IS 'why that was not observed';
 COMMENT ON COLUMN plegwatch.findings.kubelet_at_least_ms IS 'the kubelet''s own status did not show the change for at least this long';
-COMMENT ON COLUMN plegwatch.findings.kubelet_at_most_ms IS 'and for at most this long; null where it was not seen to show it';
-COMMENT ON COLUMN plegwatch.findings.publishing_min_ms IS 'from when the kubelet''s own status showed it until the API server did: at least this long; null where one of the two is not known';
+COMMENT ON COLUMN plegwatch.findings.kubelet_at_most_ms IS 'and for at most this long; null if it was not seen to show it';
+COMMENT ON COLUMN plegwatch.findings.publishing_min_ms IS 'from the kubelet''s own status to the API server it took at least this long';
 COMMENT ON COLUMN plegwatch.findings.publishing_max_ms IS 'and at most this long';
 
-COMMENT ON VIEW plegwatch.stream_sessions IS 'One row per subscription to the events of a runtime.';
-COMMENT ON COLUMN plegwatch.stream_sessions.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.stream_sessions.node IS 'the name of the Node';
+COMMENT ON VIEW plegwatch.stream_sessions IS 'One row per subscription to a runtime''s events.';
+COMMENT ON COLUMN plegwatch.stream_sessions.session_no IS 'its number in the epoch';
 COMMENT ON COLUMN plegwatch.stream_sessions.opened_at IS 'when the agent subscribed';
 COMMENT ON COLUMN plegwatch.stream_sessions.armed_at IS 'when its first event came; null if none did';
 COMMENT ON COLUMN plegwatch.stream_sessions.closed_at IS 'when it ended; null while it lasts';
-COMMENT ON COLUMN plegwatch.stream_sessions.code IS 'the gRPC code with which it ended';
-COMMENT ON COLUMN plegwatch.stream_sessions.message IS 'the message with which it ended';
-COMMENT ON COLUMN plegwatch.stream_sessions.events IS 'events received';
-COMMENT ON COLUMN plegwatch.stream_sessions.replayed IS 'how many of them were older than the subscription';
-COMMENT ON COLUMN plegwatch.stream_sessions.runtime_name IS 'the container runtime at that time';
-COMMENT ON COLUMN plegwatch.stream_sessions.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.stream_sessions.kubelet_version IS 'the version of the kubelet at that time';
-COMMENT ON COLUMN plegwatch.stream_sessions.epoch IS 'the run of an agent';
-COMMENT ON COLUMN plegwatch.stream_sessions.session_no IS 'its number in the epoch';
+COMMENT ON COLUMN plegwatch.stream_sessions.code IS 'gRPC code of its end';
+COMMENT ON COLUMN plegwatch.stream_sessions.message IS 'message of its end';
+COMMENT ON COLUMN plegwatch.stream_sessions.events IS 'number of events received';
+COMMENT ON COLUMN plegwatch.stream_sessions.replayed IS 'events older than the subscription';
 
 COMMENT ON VIEW plegwatch.mode_changes IS 'One row per change of a kubelet''s mode, as scrapes saw it.';
-COMMENT ON COLUMN plegwatch.mode_changes.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.mode_changes.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.mode_changes.not_before IS 'when a scrape last saw the old one';
-COMMENT ON COLUMN plegwatch.mode_changes.at IS 'when a scrape first saw the new mode';
-COMMENT ON COLUMN plegwatch.mode_changes.model IS 'what the kubelet can do: GenericOnly, EventedCache or EventedHint; Unknown where nobody knows';
-COMMENT ON COLUMN plegwatch.mode_changes.from_mode IS 'the mode before';
-COMMENT ON COLUMN plegwatch.mode_changes.to_mode IS 'the mode after';
-COMMENT ON COLUMN plegwatch.mode_changes.reason IS 'why it changed, as in modes.md';
-COMMENT ON COLUMN plegwatch.mode_changes.proof IS 'what the conclusion rests on, as the agent wrote it';
-COMMENT ON COLUMN plegwatch.mode_changes.epoch IS 'the run of an agent';
-COMMENT ON COLUMN plegwatch.mode_changes.seq IS 'the position of the record in its epoch; null where it follows from the end of an agent';
-COMMENT ON COLUMN plegwatch.mode_changes.kubelet_version IS 'the version of the kubelet at that time';
+COMMENT ON COLUMN plegwatch.mode_changes.at IS 'first scrape with the new mode';
+COMMENT ON COLUMN plegwatch.mode_changes.from_mode IS 'mode before';
+COMMENT ON COLUMN plegwatch.mode_changes.to_mode IS 'mode after';
+COMMENT ON COLUMN plegwatch.mode_changes.reason IS 'why it changed: docs/explanation/modes.md';
+COMMENT ON COLUMN plegwatch.mode_changes.proof IS 'evidence as the agent wrote it';
+COMMENT ON COLUMN plegwatch.mode_changes.seq IS 'position of the record in its epoch; null if an agent ended or became silent';
 
-COMMENT ON VIEW plegwatch.gaps IS 'One row per period without evidence, and per range of records that are missing.';
-COMMENT ON COLUMN plegwatch.gaps.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.gaps.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.gaps.scope IS 'what was not observed: stream, list, spool, seq, agent, findings, kubelet or kubelet_status';
-COMMENT ON COLUMN plegwatch.gaps.cause IS 'why it was not';
-COMMENT ON COLUMN plegwatch.gaps.from_at IS 'when it began';
-COMMENT ON COLUMN plegwatch.gaps.to_at IS 'when it ended; null while it lasts';
-COMMENT ON COLUMN plegwatch.gaps.epoch IS 'the run of an agent';
-COMMENT ON COLUMN plegwatch.gaps.from_seq IS 'the first missing record';
-COMMENT ON COLUMN plegwatch.gaps.to_seq IS 'the last missing record';
-COMMENT ON COLUMN plegwatch.gaps.records IS 'how many records are missing';
+COMMENT ON VIEW plegwatch.gaps IS 'One row per period without evidence, and per range of missing records.';
+COMMENT ON COLUMN plegwatch.gaps.scope IS 'what was not observed: stream, list, spool, seq, agent, findings, kubelet or kubelet_status (docs/explanation/gaps.md)';
+COMMENT ON COLUMN plegwatch.gaps.cause IS 'why it was not observed';
+COMMENT ON COLUMN plegwatch.gaps.from_seq IS 'first missing record';
+COMMENT ON COLUMN plegwatch.gaps.to_seq IS 'last missing record';
+COMMENT ON COLUMN plegwatch.gaps.records IS 'number of missing records';
 COMMENT ON COLUMN plegwatch.gaps.filled_at IS 'when they arrived after all';
-COMMENT ON COLUMN plegwatch.gaps.gap_id IS 'the id of the gap';
-COMMENT ON COLUMN plegwatch.gaps.record_bytes IS 'what arrived in place of a record that cannot be stored';
+COMMENT ON COLUMN plegwatch.gaps.gap_id IS 'id of the gap';
+COMMENT ON COLUMN plegwatch.gaps.record_bytes IS 'bytes that arrived in place of a record and cannot be stored';
 
-COMMENT ON VIEW plegwatch.relist_minutes IS 'The relists of the agent. A row is about the time from from_at to to_at: a minute, or up to ten in which nothing happened. The minutes that a row goes on through have no row of their own.';
-COMMENT ON COLUMN plegwatch.relist_minutes.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.relist_minutes.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.relist_minutes.minute IS 'the UTC minute in which its time begins: what happened at 07:31:02 can be in the row of 07:30';
-COMMENT ON COLUMN plegwatch.relist_minutes.relists IS 'how many relists succeeded';
-COMMENT ON COLUMN plegwatch.relist_minutes.errors IS 'how many failed';
-COMMENT ON COLUMN plegwatch.relist_minutes.p50_ms IS 'the median duration of those that succeeded; null if none did';
-COMMENT ON COLUMN plegwatch.relist_minutes.p90_ms IS 'nine in ten were at most this long';
-COMMENT ON COLUMN plegwatch.relist_minutes.p99_ms IS '99 in 100 were at most this long';
-COMMENT ON COLUMN plegwatch.relist_minutes.max_ms IS 'the longest';
-COMMENT ON COLUMN plegwatch.relist_minutes.hist IS 'how many relists fell into each bucket of duration, without the empty ones at the end; store.hist_sum adds, store.hist_quantile reads them';
-COMMENT ON COLUMN plegwatch.relist_minutes.sandboxes IS 'the most sandboxes that a list had';
-COMMENT ON COLUMN plegwatch.relist_minutes.containers IS 'the most containers that a list had';
-COMMENT ON COLUMN plegwatch.relist_minutes.exited_sandboxes IS 'the most sandboxes of a list that were not ready';
-COMMENT ON COLUMN plegwatch.relist_minutes.exited_containers IS 'the most containers of a list that had exited: the dead ones that the kubelet keeps';
-COMMENT ON COLUMN plegwatch.relist_minutes.sandbox_list_bytes IS 'the size of the list of sandboxes; a kubelet without CRIListStreaming takes at most 16 MiB';
-COMMENT ON COLUMN plegwatch.relist_minutes.container_list_bytes IS 'the size of the list of containers, with the same limit';
-COMMENT ON COLUMN plegwatch.relist_minutes.cpu_some IS 'pressure of the node: the share of the time in which at least one task waited for a processor; null where its kernel does not report pressure, 0 up to a hundredth';
-COMMENT ON COLUMN plegwatch.relist_minutes.io_some IS 'the same of the disk';
-COMMENT ON COLUMN plegwatch.relist_minutes.io_full IS 'the share of the time in which all tasks that were not idle waited for the disk';
-COMMENT ON COLUMN plegwatch.relist_minutes.memory_some IS 'the share of the time in which at least one task waited for memory';
-COMMENT ON COLUMN plegwatch.relist_minutes.memory_full IS 'the same of all tasks that were not idle';
+COMMENT ON VIEW plegwatch.relist_minutes IS 'The agent''s relists: one row per minute, or for up to ten minutes in which nothing happened. It covers from_at to to_at.';
+COMMENT ON COLUMN plegwatch.relist_minutes.relists IS 'number of successful relists';
+COMMENT ON COLUMN plegwatch.relist_minutes.errors IS 'number of failed relists';
+COMMENT ON COLUMN plegwatch.relist_minutes.p50_ms IS 'median duration of successful relists; null without one, as the next three';
+COMMENT ON COLUMN plegwatch.relist_minutes.p90_ms IS '90th percentile';
+COMMENT ON COLUMN plegwatch.relist_minutes.p99_ms IS '99th percentile';
+COMMENT ON COLUMN plegwatch.relist_minutes.max_ms IS 'longest duration';
+COMMENT ON COLUMN plegwatch.relist_minutes.hist IS 'relists per bucket of duration, without empty ones at the end; store.hist_sum adds, store.hist_quantile reads them';
+COMMENT ON COLUMN plegwatch.relist_minutes.sandboxes IS 'most sandboxes in the last list of a minute';
+COMMENT ON COLUMN plegwatch.relist_minutes.containers IS 'most containers in it';
+COMMENT ON COLUMN plegwatch.relist_minutes.exited_sandboxes IS 'most sandboxes in it that were not ready';
+COMMENT ON COLUMN plegwatch.relist_minutes.exited_containers IS 'most containers in it that had exited';
+COMMENT ON COLUMN plegwatch.relist_minutes.sandbox_list_bytes IS 'largest size of its answer with sandboxes; a kubelet without CRIListStreaming accepts 16 MiB';
+COMMENT ON COLUMN plegwatch.relist_minutes.container_list_bytes IS 'the same for containers';
 COMMENT ON COLUMN plegwatch.relist_minutes.expected IS 'transitions whose event was due';
 COMMENT ON COLUMN plegwatch.relist_minutes.matched IS 'transitions whose event came';
-COMMENT ON COLUMN plegwatch.relist_minutes.unobservable IS 'transitions of which nobody can say whether their event came';
-COMMENT ON COLUMN plegwatch.relist_minutes.covered_ms IS 'how long the stream was watched';
-COMMENT ON COLUMN plegwatch.relist_minutes.span_ms IS 'how long the record covers';
-COMMENT ON COLUMN plegwatch.relist_minutes.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
-COMMENT ON COLUMN plegwatch.relist_minutes.runtime_name IS 'the container runtime in that minute';
-COMMENT ON COLUMN plegwatch.relist_minutes.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.relist_minutes.kubelet_version IS 'the version of the kubelet at that time';
-COMMENT ON COLUMN plegwatch.relist_minutes.from_at IS 'since when everything in the row was counted';
-COMMENT ON COLUMN plegwatch.relist_minutes.to_at IS 'until when';
+COMMENT ON COLUMN plegwatch.relist_minutes.unobservable IS 'transitions of which it cannot be known whether their event came';
+COMMENT ON COLUMN plegwatch.relist_minutes.covered_ms IS 'time in which the stream was watched';
+COMMENT ON COLUMN plegwatch.relist_minutes.span_ms IS 'time that the row covers';
 
-COMMENT ON VIEW plegwatch.relists IS 'One row per relist of the agent; of more than two minutes in which nothing happened only the first and the last two.';
-COMMENT ON COLUMN plegwatch.relists.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.relists.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.relists.sandboxes_from IS 'when the call for sandboxes began';
+COMMENT ON VIEW plegwatch.relists IS 'One row per relist of the agent; from more than two minutes in which nothing happened only the first and the last two.';
+COMMENT ON COLUMN plegwatch.relists.sandboxes_from IS 'start of the call for sandboxes';
 COMMENT ON COLUMN plegwatch.relists.sandboxes_to IS 'when it was answered';
-COMMENT ON COLUMN plegwatch.relists.containers_from IS 'when the call for containers began';
+COMMENT ON COLUMN plegwatch.relists.containers_from IS 'start of the call for containers';
 COMMENT ON COLUMN plegwatch.relists.containers_to IS 'when it was answered';
-COMMENT ON COLUMN plegwatch.relists.sandboxes_whole IS 'whether that answer was complete';
-COMMENT ON COLUMN plegwatch.relists.containers_whole IS 'whether that answer was complete';
-COMMENT ON COLUMN plegwatch.relists.failed IS 'whether the relist failed; it then has its begin and end for both calls';
-COMMENT ON COLUMN plegwatch.relists.epoch IS 'the run of an agent';
-COMMENT ON COLUMN plegwatch.relists.seq IS 'the position of the record in its epoch, from 1; null where there is no record';
-COMMENT ON COLUMN plegwatch.relists.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
+COMMENT ON COLUMN plegwatch.relists.sandboxes_whole IS 'whether the answer with sandboxes was complete';
+COMMENT ON COLUMN plegwatch.relists.containers_whole IS 'whether the answer with containers was complete';
+COMMENT ON COLUMN plegwatch.relists.failed IS 'whether the relist failed: both calls then have its start and end';
 
-COMMENT ON VIEW plegwatch.relist_hours IS 'One row per node and hour: what its minutes so far add up to, kept longer than they are. An hour in which another run of the agent began, or the versions or settings changed, has a row for each.';
-COMMENT ON COLUMN plegwatch.relist_hours.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.relist_hours.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.relist_hours.hour IS 'the hour';
-COMMENT ON COLUMN plegwatch.relist_hours.minutes IS 'how many minutes of the hour have evidence; one that two rows share counts in both';
-COMMENT ON COLUMN plegwatch.relist_hours.relists IS 'how many relists succeeded';
-COMMENT ON COLUMN plegwatch.relist_hours.errors IS 'how many failed';
-COMMENT ON COLUMN plegwatch.relist_hours.p50_ms IS 'the median duration of those that succeeded; null if none did';
-COMMENT ON COLUMN plegwatch.relist_hours.p90_ms IS 'nine in ten were at most this long';
-COMMENT ON COLUMN plegwatch.relist_hours.p99_ms IS '99 in 100 were at most this long';
-COMMENT ON COLUMN plegwatch.relist_hours.max_ms IS 'the longest';
-COMMENT ON COLUMN plegwatch.relist_hours.hist IS 'how many relists fell into each bucket of duration, without the empty ones at the end; store.hist_sum adds, store.hist_quantile reads them';
-COMMENT ON COLUMN plegwatch.relist_hours.sandboxes IS 'the most sandboxes that a list had';
-COMMENT ON COLUMN plegwatch.relist_hours.containers IS 'the most containers that a list had';
-COMMENT ON COLUMN plegwatch.relist_hours.exited_sandboxes IS 'the most sandboxes of a list that were not ready';
-COMMENT ON COLUMN plegwatch.relist_hours.exited_containers IS 'the most containers of a list that had exited: the dead ones that the kubelet keeps';
-COMMENT ON COLUMN plegwatch.relist_hours.sandbox_list_bytes IS 'the size of the list of sandboxes, the largest at the end of a minute; a kubelet without CRIListStreaming takes at most 16 MiB';
-COMMENT ON COLUMN plegwatch.relist_hours.container_list_bytes IS 'the size of the list of containers, with the same limit';
-COMMENT ON COLUMN plegwatch.relist_hours.cpu_some IS 'pressure of the node: the share of the time in which at least one task waited for a processor; null where its kernel does not report pressure, 0 up to a hundredth';
-COMMENT ON COLUMN plegwatch.relist_hours.io_some IS 'the same of the disk';
-COMMENT ON COLUMN plegwatch.relist_hours.io_full IS 'the share of the time in which all tasks that were not idle waited for the disk';
-COMMENT ON COLUMN plegwatch.relist_hours.memory_some IS 'the share of the time in which at least one task waited for memory';
-COMMENT ON COLUMN plegwatch.relist_hours.memory_full IS 'the same of all tasks that were not idle';
-COMMENT ON COLUMN plegwatch.relist_hours.expected IS 'transitions whose event was due';
-COMMENT ON COLUMN plegwatch.relist_hours.matched IS 'transitions whose event came';
-COMMENT ON COLUMN plegwatch.relist_hours.unobservable IS 'transitions of which nobody can say whether their event came';
-COMMENT ON COLUMN plegwatch.relist_hours.covered_ms IS 'how long the stream was watched';
-COMMENT ON COLUMN plegwatch.relist_hours.span_ms IS 'how long the records cover';
-COMMENT ON COLUMN plegwatch.relist_hours.day IS 'the UTC date by which the rows are stored';
-COMMENT ON COLUMN plegwatch.relist_hours.runtime_name IS 'the container runtime at that time';
-COMMENT ON COLUMN plegwatch.relist_hours.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.relist_hours.kubelet_version IS 'the version of the kubelet at that time';
-COMMENT ON COLUMN plegwatch.relist_hours.epoch IS 'the run of the agent';
+COMMENT ON VIEW plegwatch.relist_hours IS 'relist_minutes by the hour, kept longer. Another run, version or setting begins another row.';
+COMMENT ON COLUMN plegwatch.relist_hours.minutes IS 'minutes with evidence; one that two rows share counts in both';
 
-COMMENT ON VIEW plegwatch.kubelet_minutes IS 'The figures of the kubelet itself, where it was scraped: a row for each minute, or for up to ten in which nothing happened. It is about the time from counted_from to counted_to, which begins at the last scrape before its minute.';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.minute IS 'the UTC minute in which the first of its scrapes can have been: what the kubelet did at 07:31:02 can be in the row of 07:30';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.relists IS 'how many relists of the kubelet ended';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_p99_ms IS '99 in 100 of them were at most this long';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_hist_bounds()';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.last_seen_age_ms IS 'how long ago its PLEG was last active; null where its metric does not say: before the first relist, and with the gate on, before 1.37';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.discarded IS 'events that it discarded because its channel was full';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.stream_errors IS 'errors of the kubelet''s own event stream since it started, at counted_to';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.list_p99_ms IS '99 in 100 of its list calls were at most this long';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_period_ms IS 'the mean time between two relists of the kubelet';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.counted_from IS 'everything in the row was counted from this scrape; null at the first one of an agent';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.counted_to IS 'to this one: look here for a moment, not in minute';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_ms IS 'how long its relists took together';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.longest_list_ms IS 'a lower bound of its longest list';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_lists IS 'its calls ListPodSandbox that ended';
+COMMENT ON VIEW plegwatch.kubelet_minutes IS 'The kubelet''s own figures: one row per minute with a scrape, or for up to ten minutes in which nothing happened. It covers counted_from to counted_to.';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.counted_from IS 'scrape from which the row counts; null at an agent''s first';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.counted_to IS 'scrape up to which it counts: select by this time, not by minute';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.relists IS 'number of relists that ended';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_p99_ms IS '99th percentile of their durations';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_period_ms IS 'mean time between two relists';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_ms IS 'total time of relists';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.hist IS 'relists per bucket, without empty ones at the end; bounds: store.kubelet_hist_bounds()';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.last_seen_age_ms IS 'longest time since PLEG was last active; null before the first relist, and before 1.37 with the gate on';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.discarded IS 'events discarded because the channel was full';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.stream_errors IS 'errors of its event stream since it started';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.list_p99_ms IS '99th percentile of its list calls, in the slowest minute';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.longest_list_ms IS 'lower bound of its longest list call';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_lists IS 'ListPodSandbox calls that ended';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_list_errors IS 'how many of them failed';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_list_ms IS 'how long they took together';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.container_lists IS 'its calls ListContainers that ended';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_list_ms IS 'their total time';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.container_lists IS 'ListContainers calls that ended';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.container_list_errors IS 'how many of them failed';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.container_list_ms IS 'how long they took together';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_statuses IS 'its calls PodSandboxStatus that ended';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.container_list_ms IS 'their total time';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_statuses IS 'PodSandboxStatus calls that ended';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_status_errors IS 'how many of them failed';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_status_ms IS 'how long they took together';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.container_statuses IS 'its calls ContainerStatus that ended';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.sandbox_status_ms IS 'their total time';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.container_statuses IS 'ContainerStatus calls that ended';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.container_status_errors IS 'how many of them failed';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.container_status_ms IS 'how long they took together';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.cpu_share IS 'its processor time, as a share of one core; null where it was not reported';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.resident_bytes IS 'its resident memory in bytes, the most in the minute';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.runtime_name IS 'the container runtime in that minute';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.kubelet_version IS 'the version of the kubelet at that time';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.container_status_ms IS 'their total time';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.cpu_share IS 'processor time as a share of one core; null if not reported';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.resident_bytes IS 'most resident memory';
 
-COMMENT ON VIEW plegwatch.kubelet_hours IS 'The same by the hour, kept longer than minutes. An hour in which another run of the agent began, or the versions or settings changed, has a row for each.';
-COMMENT ON COLUMN plegwatch.kubelet_hours.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.kubelet_hours.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.kubelet_hours.hour IS 'the hour';
-COMMENT ON COLUMN plegwatch.kubelet_hours.relists IS 'how many relists of the kubelet ended';
-COMMENT ON COLUMN plegwatch.kubelet_hours.relist_p99_ms IS '99 in 100 of them were at most this long';
-COMMENT ON COLUMN plegwatch.kubelet_hours.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_hist_bounds()';
-COMMENT ON COLUMN plegwatch.kubelet_hours.last_seen_age_ms IS 'how long ago its PLEG was last active, at most; null where its metric does not say: before the first relist, and with the gate on, before 1.37';
-COMMENT ON COLUMN plegwatch.kubelet_hours.discarded IS 'events that it discarded because its channel was full';
-COMMENT ON COLUMN plegwatch.kubelet_hours.stream_errors IS 'errors of the kubelet''s own event stream since it started';
-COMMENT ON COLUMN plegwatch.kubelet_hours.list_p99_ms IS '99 in 100 of its list calls of the slowest minute were at most this long';
-COMMENT ON COLUMN plegwatch.kubelet_hours.relist_period_ms IS 'the mean time between two relists of the kubelet';
-COMMENT ON COLUMN plegwatch.kubelet_hours.counted_ms IS 'how long its calls were counted';
-COMMENT ON COLUMN plegwatch.kubelet_hours.relist_ms IS 'how long its relists took together';
-COMMENT ON COLUMN plegwatch.kubelet_hours.longest_list_ms IS 'a lower bound of its longest list';
-COMMENT ON COLUMN plegwatch.kubelet_hours.sandbox_lists IS 'its calls ListPodSandbox that ended';
-COMMENT ON COLUMN plegwatch.kubelet_hours.sandbox_list_errors IS 'how many of them failed';
-COMMENT ON COLUMN plegwatch.kubelet_hours.sandbox_list_ms IS 'how long they took together';
-COMMENT ON COLUMN plegwatch.kubelet_hours.container_lists IS 'its calls ListContainers that ended';
-COMMENT ON COLUMN plegwatch.kubelet_hours.container_list_errors IS 'how many of them failed';
-COMMENT ON COLUMN plegwatch.kubelet_hours.container_list_ms IS 'how long they took together';
-COMMENT ON COLUMN plegwatch.kubelet_hours.sandbox_statuses IS 'its calls PodSandboxStatus that ended';
-COMMENT ON COLUMN plegwatch.kubelet_hours.sandbox_status_errors IS 'how many of them failed';
-COMMENT ON COLUMN plegwatch.kubelet_hours.sandbox_status_ms IS 'how long they took together';
-COMMENT ON COLUMN plegwatch.kubelet_hours.container_statuses IS 'its calls ContainerStatus that ended';
-COMMENT ON COLUMN plegwatch.kubelet_hours.container_status_errors IS 'how many of them failed';
-COMMENT ON COLUMN plegwatch.kubelet_hours.container_status_ms IS 'how long they took together';
-COMMENT ON COLUMN plegwatch.kubelet_hours.cpu_share IS 'its processor time, as a share of one core; null where it was not reported';
-COMMENT ON COLUMN plegwatch.kubelet_hours.resident_bytes IS 'its resident memory in bytes, the most in the hour';
-COMMENT ON COLUMN plegwatch.kubelet_hours.day IS 'the UTC date by which the rows are stored';
-COMMENT ON COLUMN plegwatch.kubelet_hours.runtime_name IS 'the container runtime at that time';
-COMMENT ON COLUMN plegwatch.kubelet_hours.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.kubelet_hours.kubelet_version IS 'the version of the kubelet at that time';
-COMMENT ON COLUMN plegwatch.kubelet_hours.epoch IS 'the run of the agent';
+COMMENT ON VIEW plegwatch.kubelet_hours IS 'kubelet_minutes by the hour, kept longer. Another run, version or setting begins another row.';
+COMMENT ON COLUMN plegwatch.kubelet_hours.counted_ms IS 'time in which its calls were counted';
 
-COMMENT ON VIEW plegwatch.status_checks IS 'One row per minute in which relists were slow and the agent asked for statuses: does that of one pod hang?';
-COMMENT ON COLUMN plegwatch.status_checks.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.status_checks.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.status_checks.minute IS 'the UTC minute in which its time begins: it usually ends in the next one';
-COMMENT ON COLUMN plegwatch.status_checks.asked IS 'of how many sandboxes and containers it asked for the status, one after the other; one that is not answered counts in each minute';
-COMMENT ON COLUMN plegwatch.status_checks.slow IS 'how many of these statuses took a second or longer';
-COMMENT ON COLUMN plegwatch.status_checks.at IS 'when the slowest of those was asked for, or the one that a list waits for, perhaps in an earlier minute; null, as what follows, where none was slow';
-COMMENT ON COLUMN plegwatch.status_checks.pod_uid IS 'the UID of its pod';
-COMMENT ON COLUMN plegwatch.status_checks.pod_namespace IS 'the namespace of its pod';
-COMMENT ON COLUMN plegwatch.status_checks.pod_name IS 'the name of its pod';
-COMMENT ON COLUMN plegwatch.status_checks.container_name IS 'the name of the container; null for a sandbox';
-COMMENT ON COLUMN plegwatch.status_checks.container_id IS 'the id of the container or sandbox';
-COMMENT ON COLUMN plegwatch.status_checks.is_sandbox IS 'whether it is the sandbox of the pod';
-COMMENT ON COLUMN plegwatch.status_checks.status_ms IS 'how long the status took; of one that timed out, how long it was waited for';
-COMMENT ON COLUMN plegwatch.status_checks.timed_out IS 'whether it was not answered within five seconds';
-COMMENT ON COLUMN plegwatch.status_checks.longest_relist_ms IS 'the longest relist of the agent that was answered in this minute, null if none was: where lists took as long, it is the runtime that is slow, and not one pod';
-COMMENT ON COLUMN plegwatch.status_checks.runtime_name IS 'the container runtime';
-COMMENT ON COLUMN plegwatch.status_checks.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.status_checks.kubelet_version IS 'the version of the kubelet';
-COMMENT ON COLUMN plegwatch.status_checks.epoch IS 'the run of the agent';
-COMMENT ON COLUMN plegwatch.status_checks.seq IS 'the position of the record in its epoch';
-COMMENT ON COLUMN plegwatch.status_checks.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
-COMMENT ON COLUMN plegwatch.status_checks.list_call IS 'the list call that hung in this minute: ListPodSandbox or ListContainers; null if none did';
-COMMENT ON COLUMN plegwatch.status_checks.verdict IS 'what it waited for, as far as this minute knows: see list_hangs';
+COMMENT ON VIEW plegwatch.status_checks IS 'One row per minute in which relists were slow and the agent queried statuses: does one pod hang?';
+COMMENT ON COLUMN plegwatch.status_checks.asked IS 'statuses queried, one at a time; an unanswered one counts in each minute';
+COMMENT ON COLUMN plegwatch.status_checks.slow IS 'statuses that took a second or longer';
+COMMENT ON COLUMN plegwatch.status_checks.at IS 'when the slowest, or the one a list waits for, was queried, perhaps in an earlier minute; null, as the columns up to timed_out, if none was slow';
+COMMENT ON COLUMN plegwatch.status_checks.status_ms IS 'duration of that status, or of the wait for it';
+COMMENT ON COLUMN plegwatch.status_checks.timed_out IS 'whether it was unanswered for five seconds';
+COMMENT ON COLUMN plegwatch.status_checks.longest_relist_ms IS 'longest relist answered in that minute; null without one; if as long as status_ms, the runtime is slow, not one pod';
+COMMENT ON COLUMN plegwatch.status_checks.verdict IS 'verdict of list_hangs, as far as this minute knows';
 
-COMMENT ON VIEW plegwatch.list_hangs IS 'One row for each list of the agent that was not answered within five seconds: which container, pod or runtime holds it up?';
-COMMENT ON COLUMN plegwatch.list_hangs.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.list_hangs.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.list_hangs.list_call IS 'the call that hung: ListPodSandbox or ListContainers';
-COMMENT ON COLUMN plegwatch.list_hangs.from_at IS 'when the call began';
-COMMENT ON COLUMN plegwatch.list_hangs.to_at IS 'when it was answered or failed, or when the agent ended; null while it hangs';
-COMMENT ON COLUMN plegwatch.list_hangs.waited_ms IS 'how long the agent waited for it, by the last minute stored';
-COMMENT ON COLUMN plegwatch.list_hangs.verdict IS 'container or pod: its status does not answer while others do; runtime: no status is answered; none: every status is; unknown: too few were asked for';
-COMMENT ON COLUMN plegwatch.list_hangs.why IS 'what the verdict rests on';
-COMMENT ON COLUMN plegwatch.list_hangs.pod_uid IS 'the UID of the pod; null, as what follows of it, unless the verdict is container or pod';
-COMMENT ON COLUMN plegwatch.list_hangs.pod_namespace IS 'the namespace of the pod';
-COMMENT ON COLUMN plegwatch.list_hangs.pod_name IS 'the name of the pod';
-COMMENT ON COLUMN plegwatch.list_hangs.container_name IS 'the name of the container; null for a pod';
-COMMENT ON COLUMN plegwatch.list_hangs.container_id IS 'the id of the container or sandbox';
-COMMENT ON COLUMN plegwatch.list_hangs.listed IS 'containers and sandboxes that were listed before';
-COMMENT ON COLUMN plegwatch.list_hangs.asked IS 'statuses that were asked for meanwhile';
-COMMENT ON COLUMN plegwatch.list_hangs.quick IS 'how many of them were answered within a second';
-COMMENT ON COLUMN plegwatch.list_hangs.unanswered IS 'how many of them were not answered while the list hung';
-COMMENT ON COLUMN plegwatch.list_hangs.runtime_name IS 'the container runtime';
-COMMENT ON COLUMN plegwatch.list_hangs.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.list_hangs.kubelet_version IS 'the version of the kubelet';
-COMMENT ON COLUMN plegwatch.list_hangs.epoch IS 'the run of the agent';
-COMMENT ON COLUMN plegwatch.list_hangs.seq IS 'the position of the last record about it in its epoch';
-COMMENT ON COLUMN plegwatch.list_hangs.day IS 'the UTC date of that record';
+COMMENT ON VIEW plegwatch.list_hangs IS 'One row per list of the agent that was not answered within five seconds, with what held it up. Pod and container are null unless they are the verdict.';
+COMMENT ON COLUMN plegwatch.list_hangs.from_at IS 'start of the call';
+COMMENT ON COLUMN plegwatch.list_hangs.to_at IS 'when it was answered or failed, or the agent ended; null while it hangs';
+COMMENT ON COLUMN plegwatch.list_hangs.waited_ms IS 'how long the agent waited, by the last stored minute';
+COMMENT ON COLUMN plegwatch.list_hangs.verdict IS 'container or pod: only its status does not answer; runtime: no status does; none: every status does; unknown: too few were queried';
+COMMENT ON COLUMN plegwatch.list_hangs.listed IS 'containers and sandboxes listed before';
+COMMENT ON COLUMN plegwatch.list_hangs.asked IS 'statuses queried meanwhile';
+COMMENT ON COLUMN plegwatch.list_hangs.quick IS 'those answered within a second';
+COMMENT ON COLUMN plegwatch.list_hangs.unanswered IS 'those not answered while the list hung';
+COMMENT ON COLUMN plegwatch.list_hangs.seq IS 'last record about it';
 
-COMMENT ON VIEW plegwatch.kubelet_lag_minutes IS 'Kubelet lag: how long after a start or stop of a container the own status of the kubelet showed it, before it was published. One row per node, minute and kind of transition that had one. Kubelets before 1.37 do not offer their status.';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.minute IS 'the UTC minute in which the record began';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.event_type IS 'STARTED for starts, STOPPED for stops of containers';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.transitions IS 'how many starts or stops its status was seen to show, of those whose exact time is known';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.p50_ms IS 'half of them were shown within this time; null beyond 65536 ms';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.p99_ms IS '99 in 100 of them were shown within this time; null beyond 65536 ms';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_lag_bounds()';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.mode IS 'the mode of the kubelet during all of it; Unknown if nobody observed it, or if it changed meanwhile';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.runtime_name IS 'the container runtime at that time';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.kubelet_version IS 'the version of the kubelet at that time';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.epoch IS 'the run of the agent';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.seq IS 'the position of the record in its epoch, from 1';
-COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.day IS 'the UTC date by which the rows are stored';
+COMMENT ON VIEW plegwatch.kubelet_lag_minutes IS 'Kubelet lag, from a container''s start or stop until the kubelet''s own status shows it: one row per node, minute and event_type. Kubelets before 1.37 do not offer that status.';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.event_type IS 'STARTED or STOPPED';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.transitions IS 'starts or stops that the status was seen to show, of those with a known exact time';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.p50_ms IS 'upper bound of the median; null beyond 65,536 ms';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.p99_ms IS 'upper bound of the 99th percentile; null beyond 65,536 ms';
+COMMENT ON COLUMN plegwatch.kubelet_lag_minutes.hist IS 'transitions per bucket, without empty ones at the end; bounds: store.kubelet_lag_bounds()';
 
-COMMENT ON VIEW plegwatch.kubelet_lag_hours IS 'The same by the hour, kept longer than minutes. An hour in which another run of the agent began, or the versions or settings changed, has a row for each.';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.hour IS 'the hour';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.event_type IS 'STARTED for starts, STOPPED for stops of containers';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.transitions IS 'how many starts or stops its status was seen to show, of those whose exact time is known';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.p50_ms IS 'half of them were shown within this time; null beyond 65536 ms';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.p99_ms IS '99 in 100 of them were shown within this time; null beyond 65536 ms';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_lag_bounds()';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.mode IS 'the mode of the kubelet during all of it; Unknown if nobody observed it, or if it changed meanwhile';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.runtime_name IS 'the container runtime at that time';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.kubelet_version IS 'the version of the kubelet at that time';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.epoch IS 'the run of the agent';
-COMMENT ON COLUMN plegwatch.kubelet_lag_hours.day IS 'the UTC date by which the rows are stored';
+COMMENT ON VIEW plegwatch.kubelet_lag_hours IS 'kubelet_lag_minutes by the hour, kept longer. Another run, version or setting begins another row.';
 
 COMMENT ON VIEW plegwatch.node_conditions IS 'One row per PLEG-related change of a Node''s Ready condition.';
-COMMENT ON COLUMN plegwatch.node_conditions.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.node_conditions.node IS 'the name of the Node';
 COMMENT ON COLUMN plegwatch.node_conditions.at IS 'when the condition changed';
-COMMENT ON COLUMN plegwatch.node_conditions.status IS 'the status of the condition';
-COMMENT ON COLUMN plegwatch.node_conditions.reason IS 'the reason of the condition';
-COMMENT ON COLUMN plegwatch.node_conditions.message IS 'the message of the condition';
-COMMENT ON COLUMN plegwatch.node_conditions.pleg_seen_ago_ms IS 'how long ago PLEG was last active, by the message';
-COMMENT ON COLUMN plegwatch.node_conditions.threshold_ms IS 'the threshold of the kubelet, by the message';
+COMMENT ON COLUMN plegwatch.node_conditions.status IS 'its new status';
+COMMENT ON COLUMN plegwatch.node_conditions.reason IS 'its reason';
 
 COMMENT ON VIEW plegwatch.not_ready_intervals IS 'One row per period in which a Node was not Ready for one set of causes, PLEG among them.';
-COMMENT ON COLUMN plegwatch.not_ready_intervals.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.not_ready_intervals.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.not_ready_intervals.from_at IS 'when it became not Ready, or for another cause';
-COMMENT ON COLUMN plegwatch.not_ready_intervals.to_at IS 'when it was Ready again, or for another cause not; null while it lasts';
-COMMENT ON COLUMN plegwatch.not_ready_intervals.minutes IS 'how many minutes it lasted, until now where it lasts';
-COMMENT ON COLUMN plegwatch.not_ready_intervals.status IS 'False: its kubelet said so; Unknown: its kubelet did not report';
-COMMENT ON COLUMN plegwatch.not_ready_intervals.reason IS 'the reason of the condition';
-COMMENT ON COLUMN plegwatch.not_ready_intervals.causes IS 'what the message says, one or more: pleg, runtime, network, storage, capacity, shutdown, kubelet_silent; other for none of them';
+COMMENT ON COLUMN plegwatch.not_ready_intervals.minutes IS 'its length, until now while it lasts';
+COMMENT ON COLUMN plegwatch.not_ready_intervals.status IS 'False: the kubelet said so; Unknown: it did not report';
+COMMENT ON COLUMN plegwatch.not_ready_intervals.reason IS 'reason of the condition';
+COMMENT ON COLUMN plegwatch.not_ready_intervals.causes IS 'causes in its message: pleg, runtime, network, storage, capacity, shutdown, kubelet_silent, or other';
 
-COMMENT ON VIEW plegwatch.node_info IS 'One row per change of a Node''s operating system, kernel or chosen labels, with the period in which it was so.';
-COMMENT ON COLUMN plegwatch.node_info.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.node_info.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.node_info.from_at IS 'when the controller noticed it, at most a minute after the change';
-COMMENT ON COLUMN plegwatch.node_info.to_at IS 'when it noticed the next change; null for the present';
-COMMENT ON COLUMN plegwatch.node_info.os_image IS 'the operating system of the Node, as its kubelet says';
-COMMENT ON COLUMN plegwatch.node_info.kernel_version IS 'its kernel';
-COMMENT ON COLUMN plegwatch.node_info.labels IS 'its labels with the keys that the controller stores (--node-labels): labels ->> ''topology.kubernetes.io/zone''';
+COMMENT ON VIEW plegwatch.node_info IS 'One row per period with the same operating system, kernel and stored labels of a Node. A change is noticed within a minute.';
 
-COMMENT ON VIEW plegwatch.status_lags IS 'One row per announced start or stop whose status lag was measured: samples of the last two days, and every one on a node whose kubelet (1.31 or older) fell back, kept as long as events.';
-COMMENT ON COLUMN plegwatch.status_lags.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.status_lags.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.status_lags.at IS 'when its pod was last read for it';
-COMMENT ON COLUMN plegwatch.status_lags.event_type IS 'CREATED, STARTED, STOPPED or DELETED';
-COMMENT ON COLUMN plegwatch.status_lags.lag_min_ms IS 'the published status was behind for at least this long; null where that is not known';
-COMMENT ON COLUMN plegwatch.status_lags.lag_max_ms IS 'and for at most this long; null if the status did not show it in time, or does not yet';
-COMMENT ON COLUMN plegwatch.status_lags.kind IS 'sample, or fallback: on a node whose kubelet (1.31 or older) fell back';
-COMMENT ON COLUMN plegwatch.status_lags.happened_at IS 'the latest time at which it can have happened; like everything below, null for a sample';
-COMMENT ON COLUMN plegwatch.status_lags.lag_reason IS 'why there is no lag: docs/explanation/status-lag.md';
-COMMENT ON COLUMN plegwatch.status_lags.pod_namespace IS 'the namespace of the pod';
-COMMENT ON COLUMN plegwatch.status_lags.pod_name IS 'the name of the pod';
-COMMENT ON COLUMN plegwatch.status_lags.container_name IS 'the name of the container';
-COMMENT ON COLUMN plegwatch.status_lags.container_id IS 'the id of the container';
+COMMENT ON VIEW plegwatch.status_lags IS 'One row per announced start or stop whose status lag was measured.';
+COMMENT ON COLUMN plegwatch.status_lags.at IS 'when its pod was last read';
+COMMENT ON COLUMN plegwatch.status_lags.kind IS 'sample (kept two days), or fallback: each one after a kubelet of 1.31 or older fell back (kept as long as events)';
+COMMENT ON COLUMN plegwatch.status_lags.happened_at IS 'latest time at which it can have happened; null, as reason, pod and container, for a sample';
 
-COMMENT ON VIEW plegwatch.rejected IS 'One row per input that a controller refused. It cannot be attributed to a node.';
-COMMENT ON COLUMN plegwatch.rejected.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.rejected.node IS 'always null';
+COMMENT ON VIEW plegwatch.rejected IS 'One row per distinct input that a controller refused.';
+COMMENT ON COLUMN plegwatch.rejected.node IS 'always null: the input cannot be attributed';
 COMMENT ON COLUMN plegwatch.rejected.at IS 'when it first came';
-COMMENT ON COLUMN plegwatch.rejected.queue IS 'the queue that it came through';
-COMMENT ON COLUMN plegwatch.rejected.reason IS 'why it was refused';
-COMMENT ON COLUMN plegwatch.rejected.claimed_node IS 'the node that the input names';
+COMMENT ON COLUMN plegwatch.rejected.queue IS 'queue that it came through';
+COMMENT ON COLUMN plegwatch.rejected.reason IS 'why it was refused: docs/reference/views.md';
+COMMENT ON COLUMN plegwatch.rejected.claimed_node IS 'node that it names';
 COMMENT ON COLUMN plegwatch.rejected.bytes IS 'its size';
 COMMENT ON COLUMN plegwatch.rejected.times IS 'how often it came';
 COMMENT ON COLUMN plegwatch.rejected.last_at IS 'when it last came';
-COMMENT ON COLUMN plegwatch.rejected.error IS 'what was wrong in detail';
+COMMENT ON COLUMN plegwatch.rejected.error IS 'error in detail';
 COMMENT ON COLUMN plegwatch.rejected.head IS 'its first bytes';
 
-COMMENT ON VIEW plegwatch.short_lives IS 'One row per container, run or end that lies between two lists, with the chance that a Generic PLEG overlooks it.';
-COMMENT ON COLUMN plegwatch.short_lives.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.short_lives.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.short_lives.finding_id IS 'the id of the finding, as in the report';
-COMMENT ON COLUMN plegwatch.short_lives.detected_at IS 'when the finding was made';
-COMMENT ON COLUMN plegwatch.short_lives.cause IS 'why, in a word';
-COMMENT ON COLUMN plegwatch.short_lives.container_id IS 'the id of the container or sandbox';
-COMMENT ON COLUMN plegwatch.short_lives.pod_uid IS 'the UID of the pod';
-COMMENT ON COLUMN plegwatch.short_lives.pod_namespace IS 'the namespace of the pod';
-COMMENT ON COLUMN plegwatch.short_lives.pod_name IS 'the name of the pod';
-COMMENT ON COLUMN plegwatch.short_lives.container_name IS 'the name of the container; empty or null for a sandbox';
-COMMENT ON COLUMN plegwatch.short_lives.life_min_ms IS 'it lasted at least this long';
-COMMENT ON COLUMN plegwatch.short_lives.life_max_ms IS 'and at most this long';
-COMMENT ON COLUMN plegwatch.short_lives.list_before IS 'the list before, which did not show it';
-COMMENT ON COLUMN plegwatch.short_lives.list_after IS 'the list after, which did not show it';
-COMMENT ON COLUMN plegwatch.short_lives.mode IS 'the mode of the kubelet: Generic, Starting, Evented, Fallback, EventedHint, HintDisabled or Unknown';
-COMMENT ON COLUMN plegwatch.short_lives.relist_period_ms IS 'the mean time between two relists of the kubelet, of the latest of the 15 minutes before that has it';
-COMMENT ON COLUMN plegwatch.short_lives.chance_min IS 'the chance that a relist at the period of the kubelet misses it, if it lasted as long as it can have';
-COMMENT ON COLUMN plegwatch.short_lives.chance_max IS 'the same if it was as short as it can have been';
+COMMENT ON VIEW plegwatch.short_lives IS 'One row per container, run or end between two lists, with the chance that a Generic PLEG overlooks it.';
+COMMENT ON COLUMN plegwatch.short_lives.life_min_ms IS 'lower bound of its duration';
+COMMENT ON COLUMN plegwatch.short_lives.life_max_ms IS 'upper bound of its duration';
+COMMENT ON COLUMN plegwatch.short_lives.list_before IS 'last list before, which did not show it';
+COMMENT ON COLUMN plegwatch.short_lives.list_after IS 'first list after, which did not show it';
+COMMENT ON COLUMN plegwatch.short_lives.relist_period_ms IS 'kubelet''s mean relist period, in the latest of the 15 minutes before that has it';
+COMMENT ON COLUMN plegwatch.short_lives.chance_min IS 'chance, 0 to 1, that relists of that period miss it if it lasted life_max_ms';
+COMMENT ON COLUMN plegwatch.short_lives.chance_max IS 'the same for life_min_ms';
 
-COMMENT ON VIEW plegwatch.finding_evidence IS 'One row per time and per record that a finding rests on, for somebody who checks it.';
-COMMENT ON COLUMN plegwatch.finding_evidence.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.finding_evidence.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.finding_evidence.finding_id IS 'the id of the finding, as in the report';
-COMMENT ON COLUMN plegwatch.finding_evidence.kind IS 'the kind of the finding';
-COMMENT ON COLUMN plegwatch.finding_evidence.event_type IS 'CREATED, STARTED, STOPPED or DELETED';
-COMMENT ON COLUMN plegwatch.finding_evidence.container_id IS 'the id of the container or sandbox';
-COMMENT ON COLUMN plegwatch.finding_evidence.line IS 'the order in which to read the rows';
-COMMENT ON COLUMN plegwatch.finding_evidence.at IS 'the time that the row is about, or the start of the period';
-COMMENT ON COLUMN plegwatch.finding_evidence.until IS 'the end of the period';
-COMMENT ON COLUMN plegwatch.finding_evidence.fact IS 'what was seen';
-COMMENT ON COLUMN plegwatch.finding_evidence.record IS 'the view and the row where it is stored; null for what only the proof says';
+COMMENT ON VIEW plegwatch.finding_evidence IS 'One row per time and record that a finding rests on.';
+COMMENT ON COLUMN plegwatch.finding_evidence.kind IS 'kind of the finding';
+COMMENT ON COLUMN plegwatch.finding_evidence.line IS 'reading order';
+COMMENT ON COLUMN plegwatch.finding_evidence.at IS 'time, or start of the period';
+COMMENT ON COLUMN plegwatch.finding_evidence.until IS 'end of the period';
+COMMENT ON COLUMN plegwatch.finding_evidence.fact IS 'observation';
+COMMENT ON COLUMN plegwatch.finding_evidence.record IS 'view and row that store it; null if only the proof does';
 
-COMMENT ON VIEW plegwatch.pleg_verdicts IS 'One row per period in which PLEG was unhealthy or relists were slow: was it a container, the runtime, the kubelet, or a node without time?';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.kind IS 'unhealthy: a Node reported that PLEG is not healthy; slow: a minute with a relist of more than ten seconds';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.from_at IS 'when the period began; unhealthy: when PLEG was last active';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.to_at IS 'when it ended; null while it lasts';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.verdict IS 'the smallest thing that is proven: container, pod, runtime, kubelet or node; or unknown';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.why IS 'what the verdict rests on, or what is missing';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_lists IS 'the lists of the kubelet: slow, failing, not_slow or unknown';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.our_lists IS 'the lists of the agent: slow, fast or unknown';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_list_calls IS 'list calls of the kubelet that ended';
+COMMENT ON VIEW plegwatch.pleg_verdicts IS 'One row per period in which PLEG was unhealthy or relists were slow, and why. Pod and container are null unless they are the verdict.';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.kind IS 'unhealthy: a Node reported that PLEG is not healthy; slow: a minute with a relist of over ten seconds';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.from_at IS 'start of the period; unhealthy: when PLEG was last active';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.at IS 'when the condition changed, or the scrape ended';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.verdict IS 'smallest proven cause: container, pod, runtime, kubelet or node; otherwise unknown';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_lists IS 'kubelet''s lists: slow, failing, not_slow or unknown';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.our_lists IS 'agent''s lists: slow, fast or unknown';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_list_calls IS 'kubelet''s list calls that ended';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_list_errors IS 'how many of them failed';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_list_ms IS 'how long they took together';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_longest_list_ms IS 'a lower bound of the longest';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_relist_ms IS 'how long the relists of the kubelet took together';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_status_ms IS 'how long its status calls took together';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.our_relists IS 'relists of the agent';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_list_ms IS 'their total time';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_longest_list_ms IS 'lower bound of the longest';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_relist_ms IS 'total time of the kubelet''s relists';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.kubelet_status_ms IS 'total time of its status calls';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.our_relists IS 'agent''s relists';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.our_errors IS 'how many of them failed';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.our_longest_relist_ms IS 'the longest of them';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.our_period_ms IS 'the longest mean time between two of them';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.our_period_ms IS 'longest mean time between two of them';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.our_waiting_ms IS 'how long the agent waited for lists';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.at IS 'when the condition changed, or when the scrape ended';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.message IS 'the message of the condition';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.pleg_seen_ago_ms IS 'how long ago PLEG was last active, by the message';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.threshold_ms IS 'the threshold of the kubelet, by the message';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.list_call IS 'the list call of the agent that hung in the period: ListPodSandbox or ListContainers; null, as what follows, if none hung long enough';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.pod_uid IS 'the UID of the pod; null, as the names, unless the verdict is container or pod';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.pod_namespace IS 'the namespace of the pod';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.pod_name IS 'the name of the pod';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.container_name IS 'the name of the container; null for a pod';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.container_id IS 'the id of the container or sandbox';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.statuses_asked IS 'statuses that the agent asked for while its list hung';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.statuses_quick IS 'how many of them were answered within a second';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.statuses_unanswered IS 'how many of them were not answered';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.cpu_some IS 'pressure of the node: the share of the time in which at least one task waited for a processor; null where its kernel does not report pressure, 0 up to a hundredth';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.io_some IS 'the same of the disk';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.io_full IS 'the share of the time in which all tasks that were not idle waited for the disk';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.memory_some IS 'the share of the time in which at least one task waited for memory';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.memory_full IS 'the same of all tasks that were not idle';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.statuses_asked IS 'statuses queried while the agent''s list hung; null if none hung long enough';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.statuses_quick IS 'those answered within a second';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.statuses_unanswered IS 'those not answered';
 
 COMMENT ON VIEW plegwatch.fallback_intervals IS 'One row per period in which a kubelet had given up its event stream.';
-COMMENT ON COLUMN plegwatch.fallback_intervals.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.fallback_intervals.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.fallback_intervals.not_before IS 'when a scrape last saw the mode before';
-COMMENT ON COLUMN plegwatch.fallback_intervals.from_at IS 'when a scrape first saw the fallback';
-COMMENT ON COLUMN plegwatch.fallback_intervals.to_at IS 'when it changed again; null while it lasts';
-COMMENT ON COLUMN plegwatch.fallback_intervals.hours IS 'how many hours it lasted, until now if it lasts';
-COMMENT ON COLUMN plegwatch.fallback_intervals.model IS 'what the kubelet can do: GenericOnly, EventedCache or EventedHint; Unknown where nobody knows';
+COMMENT ON COLUMN plegwatch.fallback_intervals.from_at IS 'first scrape with the fallback';
+COMMENT ON COLUMN plegwatch.fallback_intervals.hours IS 'its length, until now while it lasts';
 COMMENT ON COLUMN plegwatch.fallback_intervals.mode IS 'Fallback or HintDisabled';
-COMMENT ON COLUMN plegwatch.fallback_intervals.reason IS 'why it fell back, as in modes.md';
-COMMENT ON COLUMN plegwatch.fallback_intervals.next_mode IS 'the mode after; Unknown where nobody observed the kubelet any more';
-COMMENT ON COLUMN plegwatch.fallback_intervals.our_stream_ended_with IS 'the code with which the agent''s own stream ended at the same time: the runtime closed the stream for everybody';
-COMMENT ON COLUMN plegwatch.fallback_intervals.message IS 'the message with which it ended';
-COMMENT ON COLUMN plegwatch.fallback_intervals.runtime_name IS 'the container runtime at that time';
-COMMENT ON COLUMN plegwatch.fallback_intervals.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.fallback_intervals.kubelet_version IS 'the version of the kubelet at that time';
-COMMENT ON COLUMN plegwatch.fallback_intervals.consequence IS 'what it means for this version that the kubelet gave up its stream: wrong_until_restart, slower, hint_lost or unknown';
-COMMENT ON COLUMN plegwatch.fallback_intervals.findings IS 'how many missed events and late statuses of the kubelet were found on the node while it lasted';
+COMMENT ON COLUMN plegwatch.fallback_intervals.reason IS 'why it fell back: docs/explanation/modes.md';
+COMMENT ON COLUMN plegwatch.fallback_intervals.next_mode IS 'mode after; Unknown if nobody observed the kubelet any more';
+COMMENT ON COLUMN plegwatch.fallback_intervals.our_stream_ended_with IS 'code of the agent''s own stream, if it ended at the same time: the runtime closed every stream';
+COMMENT ON COLUMN plegwatch.fallback_intervals.message IS 'message of that end';
+COMMENT ON COLUMN plegwatch.fallback_intervals.findings IS 'number of findings missed and kubelet_late on the node meanwhile';
 
 COMMENT ON VIEW plegwatch.readiness IS 'One row per node: would Evented PLEG be safe on it, by the last seven days?';
-COMMENT ON COLUMN plegwatch.readiness.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.readiness.node IS 'the name of the Node';
 COMMENT ON COLUMN plegwatch.readiness.verdict IS 'safe, unsafe or unknown';
-COMMENT ON COLUMN plegwatch.readiness.reason IS 'what the verdict rests on, or what is missing';
-COMMENT ON COLUMN plegwatch.readiness.stream_state IS 'the state of the event stream: Active, Arming, Silent, Starved, Interrupted, Unsupported, Disabled, Unsafe, Off or Unknown';
-COMMENT ON COLUMN plegwatch.readiness.mode IS 'the mode of the kubelet: Generic, Starting, Evented, Fallback, EventedHint, HintDisabled or Unknown';
-COMMENT ON COLUMN plegwatch.readiness.runtime_name IS 'the container runtime';
-COMMENT ON COLUMN plegwatch.readiness.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.readiness.kubelet_version IS 'the version of the kubelet';
-COMMENT ON COLUMN plegwatch.readiness.observed_hours IS 'how many hours were observed';
-COMMENT ON COLUMN plegwatch.readiness.coverage IS 'the share of this time in which the stream was watched, from 0 to 1';
-COMMENT ON COLUMN plegwatch.readiness.decided IS 'transitions of which it is known whether their event came';
-COMMENT ON COLUMN plegwatch.readiness.missed IS 'how many of their events were missed and did not come later';
-COMMENT ON COLUMN plegwatch.readiness.per_million IS 'missed of a million';
-COMMENT ON COLUMN plegwatch.readiness.low_per_million IS 'with 95 % confidence at least this many';
-COMMENT ON COLUMN plegwatch.readiness.high_per_million IS 'with 95 % confidence at most this many';
-COMMENT ON COLUMN plegwatch.readiness.fallbacks IS 'how often the kubelet fell back';
+COMMENT ON COLUMN plegwatch.readiness.reason IS 'evidence for the verdict, or what is missing';
+COMMENT ON COLUMN plegwatch.readiness.observed_hours IS 'hours observed';
+COMMENT ON COLUMN plegwatch.readiness.coverage IS 'share of this time, 0 to 1, in which the stream was watched';
+COMMENT ON COLUMN plegwatch.readiness.fallbacks IS 'number of fallbacks of the kubelet';
 COMMENT ON COLUMN plegwatch.readiness.blind_spots IS 'transitions that this runtime never announces; null if none was found';
-COMMENT ON COLUMN plegwatch.readiness.os_image IS 'the operating system of the Node, as its kubelet says';
-COMMENT ON COLUMN plegwatch.readiness.kernel_version IS 'its kernel';
-COMMENT ON COLUMN plegwatch.readiness.labels IS 'its labels with the keys that the controller stores (--node-labels): labels ->> ''topology.kubernetes.io/zone''';
 
-COMMENT ON COLUMN plegwatch.undeclared_gap.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.undeclared_gap.node IS 'the name of the Node';
-COMMENT ON COLUMN plegwatch.undeclared_gap.scope IS 'what is not covered: stream, list or kubelet';
-COMMENT ON COLUMN plegwatch.undeclared_gap.from_at IS 'when it began';
-COMMENT ON COLUMN plegwatch.undeclared_gap.to_at IS 'when it ended';
-COMMENT ON COLUMN plegwatch.undeclared_gap.epoch IS 'the run of the agent';
 COMMENT ON FUNCTION plegwatch.undeclared_gaps(timestamptz, timestamptz) IS
-  'Periods that neither evidence nor a gap covers: none, or a defect of plegwatch. Without a period, all that is kept.';
+  'Periods that neither evidence nor a gap covers, each a defect of plegwatch.';
+COMMENT ON COLUMN plegwatch.undeclared_gap.scope IS 'what is not covered: stream, list or kubelet';
 
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.runtime_name IS 'the container runtime';
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.runtime_version IS 'its version';
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.kubelet_version IS 'the version of the kubelet';
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.nodes IS 'how many nodes ran these versions in the period';
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.decided IS 'transitions of which it is known whether their event came';
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.missed IS 'how many of their events were missed and did not come later';
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.per_million IS 'missed of a million';
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.low_per_million IS 'with 95 % confidence at least this many (Wilson''s interval)';
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.high_per_million IS 'with 95 % confidence at most this many';
-COMMENT ON COLUMN plegwatch.miss_rate_of_versions.label IS 'what the nodes had at that time for the label by which they are grouped; null without one';
 COMMENT ON FUNCTION plegwatch.miss_rate(timestamptz, timestamptz, text) IS
-  'How many events are missed, by the versions of runtime and kubelet, and by a label of the Nodes where one is given: by_label is the key of a stored label, os_image or kernel_version. Without a period, the last seven days.';
+  'How many events are missed, by versions of runtime and kubelet, and by by_label (the key of a stored label, os_image or kernel_version).';
+COMMENT ON COLUMN plegwatch.miss_rate_of_versions.nodes IS 'nodes with these versions in the period';
 
-COMMENT ON COLUMN plegwatch.completeness_of_day.cluster IS 'the name of the cluster';
-COMMENT ON COLUMN plegwatch.completeness_of_day.day IS 'the day, in UTC';
-COMMENT ON COLUMN plegwatch.completeness_of_day.nodes IS 'nodes of which an agent had reported by then';
-COMMENT ON COLUMN plegwatch.completeness_of_day.nodes_without_minutes IS 'how many of them recorded nothing on that day';
-COMMENT ON COLUMN plegwatch.completeness_of_day.listed_share IS 'the share of the time of all nodes in which they were listed, from 0 to 1; null if nothing of it is to be expected yet';
-COMMENT ON COLUMN plegwatch.completeness_of_day.stream_share IS 'the share in which their streams were watched';
-COMMENT ON COLUMN plegwatch.completeness_of_day.decided_share IS 'the share of transitions of which it is known whether their event came; null without transitions';
-COMMENT ON COLUMN plegwatch.completeness_of_day.records_lost IS 'records of that day that were written and never arrived';
-COMMENT ON COLUMN plegwatch.completeness_of_day.label IS 'what the nodes had at the end of that day for the label by which they are grouped; null without one';
 COMMENT ON FUNCTION plegwatch.evidence_completeness(date, date, text) IS
-  'How complete the evidence is, by cluster and day, and by a label of the Nodes where one is given: by_label is the key of a stored label, os_image or kernel_version. Without days, the last seven.';
+  'How complete the evidence is, by cluster, day and by_label, as in miss_rate.';
+COMMENT ON COLUMN plegwatch.completeness_of_day.day IS 'UTC day';
+COMMENT ON COLUMN plegwatch.completeness_of_day.nodes IS 'nodes whose agent had reported by then';
+COMMENT ON COLUMN plegwatch.completeness_of_day.nodes_without_minutes IS 'those that recorded nothing on that day';
+COMMENT ON COLUMN plegwatch.completeness_of_day.listed_share IS 'share of all nodes'' time, 0 to 1, in which they were listed; null if none is due yet';
+COMMENT ON COLUMN plegwatch.completeness_of_day.stream_share IS 'share in which their streams were watched';
+COMMENT ON COLUMN plegwatch.completeness_of_day.decided_share IS 'share of transitions that are decided; null without transitions';
+COMMENT ON COLUMN plegwatch.completeness_of_day.records_lost IS 'records of that day that were written and never arrived';
 
-COMMENT ON COLUMN plegwatch.timeline_entry.at IS 'when it happened; of a change, when the list that showed it ended';
-COMMENT ON COLUMN plegwatch.timeline_entry.until IS 'the end of a session or gap; null while it lasts, and for what has no length';
-COMMENT ON COLUMN plegwatch.timeline_entry.kind IS 'agent, event, change, status, finding, session, gap, mode or condition';
-COMMENT ON COLUMN plegwatch.timeline_entry.what IS 'what happened: the type of an event, old -> new state or mode, slow or timed out of a status, the kind of a finding, the scope of a gap';
-COMMENT ON COLUMN plegwatch.timeline_entry.pod IS 'namespace/name of the pod';
-COMMENT ON COLUMN plegwatch.timeline_entry.container IS 'the name of the container; null for a sandbox';
-COMMENT ON COLUMN plegwatch.timeline_entry.container_id IS 'the id of the container or sandbox';
-COMMENT ON COLUMN plegwatch.timeline_entry.detail IS 'more in words: cause, reason, message';
-COMMENT ON COLUMN plegwatch.timeline_entry.epoch IS 'the run of the agent that recorded it';
-COMMENT ON COLUMN plegwatch.timeline_entry.seq IS 'the position of the record in its epoch; null for what has no record of its own';
 COMMENT ON FUNCTION plegwatch.timeline(text, text, timestamptz, timestamptz) IS
-  'Everything that is known of a node in a period, in order of time: runs of its agent, events, changes, slow statuses, findings, subscriptions, gaps, modes of its kubelet, and conditions of its Node. A session or gap that began before the period is shown if it lasted into it.';
+  'All that is known of a node in a period, in order of time. A session or gap that lasts into the period is included.';
+COMMENT ON COLUMN plegwatch.timeline_entry.at IS 'when it happened; of a change, when the list that showed it ended';
+COMMENT ON COLUMN plegwatch.timeline_entry.until IS 'end of a session or gap; null while it lasts, and for anything else';
+COMMENT ON COLUMN plegwatch.timeline_entry.kind IS 'agent, event, change, status (a slow one), finding, session, gap, mode or condition';
+COMMENT ON COLUMN plegwatch.timeline_entry.what IS 'event type; old -> new state or mode; slow or timed out; kind of finding; scope of a gap';
+COMMENT ON COLUMN plegwatch.timeline_entry.pod IS 'namespace/name of the pod';
+COMMENT ON COLUMN plegwatch.timeline_entry.container IS 'name of the container; null for a sandbox';
+COMMENT ON COLUMN plegwatch.timeline_entry.detail IS 'cause, reason or message';
 
 COMMENT ON FUNCTION plegwatch.last_events(text, text, int4) IS
-  'The last events of a node, 50 or as many as asked for (10,000 at most), the newest first, with the columns of container_events. Reads no day before the one that has the last of them.';
+  'A node''s latest events, newest first: n of them, at most 10,000.';
+
+-- The columns of hours mean what those of minutes do. Any other column without a comment has the one of its name.
+DO $$
+DECLARE
+  uncommented record;
+BEGIN
+  FOR uncommented IN
+    SELECT c.relname AS relation, a.attname AS name, coalesce(col_description(m.attrelid, m.attnum), shared.comment) AS comment
+    FROM pg_class c
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+    LEFT JOIN pg_attribute m ON m.attrelid = to_regclass('plegwatch.' || replace(c.relname, '_hours', '_minutes')) AND m.attname = a.attname
+    LEFT JOIN (VALUES
+      ('cluster', 'name of the cluster'),
+      ('node', 'name of the Node'),
+      ('node_uid', 'UID of the Node'),
+      ('os_image', 'operating system of the Node'),
+      ('kernel_version', 'kernel of the Node'),
+      ('labels', 'labels of the Node that --node-labels names: labels ->> ''topology.kubernetes.io/zone'''),
+      ('label', 'value of by_label at that time (of a day, at its end); null without by_label'),
+      ('last_seen', 'last time at which an agent is known to have run; null if never'),
+      ('agent_version', 'version of the agent'),
+      ('runtime_name', 'container runtime at the time of the row'),
+      ('runtime_version', 'its version'),
+      ('kubelet_version', 'version of the kubelet at the time of the row'),
+      ('epoch', 'id of the agent''s run'),
+      ('seq', 'position of the record in its epoch, from 1; null without a record'),
+      ('day', 'UTC date of storage: a condition on it reads fewer partitions'),
+      ('minute', 'UTC minute in which the row begins: 07:31:02 can be in the row of 07:30'),
+      ('hour', 'UTC hour'),
+      ('from_at', 'start of the period'),
+      ('to_at', 'end of the period; null while it lasts'),
+      ('event_type', 'CREATED, STARTED, STOPPED or DELETED'),
+      ('container_id', 'id of the container or sandbox'),
+      ('container_name', 'name of the container; null or empty for a sandbox'),
+      ('is_sandbox', 'whether it is a sandbox'),
+      ('sandbox_id', 'id of its sandbox'),
+      ('pod_uid', 'UID of the pod'),
+      ('pod_namespace', 'namespace of the pod'),
+      ('pod_name', 'name of the pod'),
+      ('stream_state', 'event stream: Active, Arming, Silent, Starved, Interrupted, Unsupported, Disabled, Unsafe, Off or Unknown'),
+      ('model', 'what the kubelet can do: GenericOnly, EventedCache, EventedHint or Unknown'),
+      ('mode', 'mode of the kubelet at the time of the row: Generic, Starting, Evented, Fallback, EventedHint, HintDisabled; Unknown if unobserved or changing'),
+      ('not_before', 'last scrape with the mode before, or start of a restarted kubelet'),
+      ('consequence', 'what the lost stream means for this kubelet version: wrong_until_restart, slower, hint_lost or unknown; null without fallback'),
+      ('finding_id', 'id of the finding, as in the report'),
+      ('detected_at', 'when the finding was made'),
+      ('cause', 'why, in a word'),
+      ('lag_min_ms', 'the published status was behind for at least this long; null if not known'),
+      ('lag_max_ms', 'and for at most this long; null if it did not show the change in time, or not yet'),
+      ('lag_reason', 'why there is no lag: docs/explanation/status-lag.md'),
+      ('decided', 'transitions of which it is known whether their event came'),
+      ('missed', 'those whose event was missed and did not come later'),
+      ('per_million', 'missed per million'),
+      ('low_per_million', 'lower bound of that with 95 % confidence (Wilson)'),
+      ('high_per_million', 'upper bound of that with 95 % confidence'),
+      ('list_call', 'list call that hung: ListPodSandbox or ListContainers; null if none did'),
+      ('why', 'evidence for the verdict, or what is missing'),
+      ('message', 'message of the condition'),
+      ('pleg_seen_ago_ms', 'time since PLEG was last active, by that message'),
+      ('threshold_ms', 'kubelet''s threshold, by that message'),
+      ('cpu_some', 'share of the time in which a task waited for a processor; null if the kernel does not say; 0 if at most 0.01'),
+      ('io_some', 'share in which a task waited for the disk'),
+      ('io_full', 'share in which every task that was not idle waited for the disk'),
+      ('memory_some', 'share in which a task waited for memory'),
+      ('memory_full', 'share in which every task that was not idle waited for memory')
+    ) AS shared (name, comment) ON shared.name = a.attname
+    WHERE c.relnamespace = 'plegwatch'::regnamespace AND c.relkind IN ('v', 'c') AND col_description(c.oid, a.attnum) IS NULL
+  LOOP
+    EXECUTE format('COMMENT ON COLUMN plegwatch.%I.%I IS %L', uncommented.relation, uncommented.name, uncommented.comment);
+  END LOOP;
+END
+$$;

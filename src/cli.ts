@@ -55,6 +55,16 @@ const commandLine: CommandLine = {
         });
       },
     },
+    federate: {
+      description: 'make a database in which the databases of several groups of clusters are read as one',
+      async load() {
+        const { FEDERATE_SETTINGS } = await import('./store/settings.ts');
+        return commandWith(FEDERATE_SETTINGS, async ({ logLevel, ...what }) => {
+          const { federate } = await import('./store/federate.ts');
+          await federate({ ...what, log: createLogger(logLevel, 'federate') });
+        });
+      },
+    },
     repair: {
       description:
         "remove what somebody else stored in the name of a node, so that its agent's evidence counts again",

@@ -25,15 +25,15 @@ import { ROW_OUTPUTS } from './rowsText.ts';
 
 const HTML = optional(
   'file',
-  'write the drawing, as a page for a browser, into this file instead of printing; - writes it to standard output',
+  'write the drawing as an HTML page to this file instead of printing; -: to standard output',
   string,
 );
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const TEXT_OR_JSON = withShort('o', withDefault('format', 'text', 'text or json', oneOf('text', 'json')));
 const OF_ROWS = withShort('o', withDefault('format', 'table', ROW_OUTPUTS.join(', '), oneOf(...ROW_OUTPUTS)));
-const FROM = 'start of the period: 2026-11-22T03:12:00Z, 03:12 or -5d 03:12 (UTC), -90m or -2d';
-const TO = withDefault('time', 'now', 'end of the period, in the same forms', moment);
+const FROM = 'start: 2026-11-22T03:12:00Z, 03:12 or -5d 03:12 (UTC), -90m or -2d';
+const TO = withDefault('time', 'now', 'end, in the same forms', moment);
 
 const searched = (raw: string): string => {
   const text = searchText(raw);
@@ -45,7 +45,7 @@ export const FIND_SETTINGS = {
   text: argument(
     required(
       'TEXT',
-      'a part of the name of a node; the name of a pod, with or without namespace/, or its beginning; the id of a container or its beginning; the id of a finding',
+      'part of the name of a node; beginning of the name (or namespace/name) of a pod or of the id of a container; id of a finding',
       searched,
     ),
   ),
@@ -65,7 +65,7 @@ export const READINESS_SETTINGS = {
 export const FALLBACKS_SETTINGS = {
   cluster: CLUSTERS,
   ...DATABASE_SETTINGS,
-  node: repeated(optional('name', 'only this node; may be given several times', list(string))),
+  node: repeated(optional('name', 'only this node, repeatable', list(string))),
   from: withDefault('time', '-7d', FROM, moment),
   to: TO,
   output: OF_ROWS,
@@ -77,14 +77,14 @@ export const FINDING_OUTPUTS = ['text', 'json', 'markdown'] as const;
 export const FINDING_SETTINGS = {
   id: argument(required('ID', 'the finding_id', matching(UUID, 'the id of a finding, such as 6f1c9a52-…'))),
   cluster: CLUSTERS,
-  node: optional('name', 'which node, if several have a finding of this id', string),
+  node: optional('name', 'node, if several have a finding of this id', string),
   ...DATABASE_SETTINGS,
   output: withShort(
     'o',
     withDefault(
       'format',
       'text',
-      'text, json, or markdown: an issue for the developers of the runtime',
+      "text, json, or markdown: an issue for the runtime's developers",
       oneOf(...FINDING_OUTPUTS),
     ),
   ),
@@ -99,8 +99,8 @@ export const TIMELINE_SETTINGS = {
   ...DATABASE_SETTINGS,
   from: withDefault('time', '-1h', FROM, moment),
   to: TO,
-  every: toggle('print a line for each event, change and repetition instead of summarising them'),
-  limit: withDefault('lines', '500', 'maximum number of lines, or of entries of JSON', integer(1, 1_000_000)),
+  every: toggle('a line for each event, change and repetition instead of summaries'),
+  limit: withDefault('lines', '500', 'maximum lines, or entries of JSON', integer(1, 1_000_000)),
   output: TEXT_OR_JSON,
   html: HTML,
   logLevel: logLevelFrom('error'),
@@ -110,11 +110,7 @@ const VIEWS = Object.keys(EXPORTED_VIEWS) as ExportedView[];
 
 export const EXPORT_SETTINGS = {
   view: argument(required('VIEW', VIEWS.join(', '), oneOf(...VIEWS))),
-  dir: required(
-    'dir',
-    'folder for the files, one for each day of UTC; those that are complete are kept',
-    string,
-  ),
+  dir: required('dir', 'folder for the files, one per UTC day; complete ones are kept', string),
   cluster: CLUSTERS,
   ...DATABASE_SETTINGS,
   from: withDefault('time', '-1d', 'from the day of this time on', moment),

@@ -27,7 +27,7 @@ const clusterName = (raw: string): string => {
 
 export const CLUSTER = required(
   'name',
-  'name of the cluster, the same for its agents and controllers',
+  'name of the cluster, as its agents and controllers have it',
   clusterName,
 );
 
@@ -35,7 +35,7 @@ export const CLUSTER = required(
 export const CLUSTERS = repeated(
   optional(
     'name',
-    'only this cluster; may be given several times; default: every cluster that the role may read',
+    'only this cluster, repeatable; without it, every cluster that the role may read',
     list(clusterName),
   ),
 );

@@ -24,7 +24,7 @@ export const REDIS_ACL_SETTINGS = {
   format: withDefault(
     'format',
     'commands',
-    'commands (for redis-cli, which reads them from its input) or aclfile (lines for the file that aclfile names)',
+    'commands, for the input of redis-cli, or aclfile, lines for the file that aclfile names',
     oneOf('commands', 'aclfile'),
   ),
 } as const;

@@ -11,16 +11,20 @@ export const REDIS_SETTINGS = {
     requiredUnless(
       'redisSecretDir',
       'url',
-      'Redis that carries the evidence: redis://[:password@]host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master; rediss for TLS',
+      'Redis: redis://[:password@]host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master; rediss for TLS',
       redisUrl,
     ),
   ),
   redisSecretDir: optional(
     'dir',
-    'folder of a mounted Secret with a file url or uri, or with host, port, username and password, which take precedence over those of the URL',
+    'folder of a mounted Secret with url or uri, or with host, port, username and password, which override the URL',
     string,
   ),
-  redisCaFile: optional('file', "file with the CA of Redis's certificate; default: well-known CAs", string),
+  redisCaFile: optional(
+    'file',
+    "file with the CA of Redis's certificate; without it, well-known CAs",
+    string,
+  ),
   redisCertFile: optional('file', 'file with the client certificate for Redis', string),
   redisKeyFile: optional('file', 'file with the key of that certificate', string),
 } as const;

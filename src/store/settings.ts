@@ -22,23 +22,23 @@ export const DATABASE_SETTINGS = {
     requiredUnless(
       'databaseSecretDir',
       'url',
-      'Postgres 15 or later, postgres://user:password@host:port/database; sslmode, sslrootcert, sslcert and sslkey in it take precedence over the next settings',
+      'Postgres 15 or later: postgres://user:password@host:port/database; its sslmode, sslrootcert, sslcert and sslkey override the next settings',
       databaseUrl,
     ),
   ),
   databaseSecretDir: optional(
     'dir',
-    'folder of a mounted Secret with a file uri or url, or with host, port, dbname, username and password, which take precedence over those of the URL',
+    'folder of a mounted Secret with uri or url, or with host, port, dbname, username and password, which override the URL',
     string,
   ),
   databaseSslmode: optional(
     'mode',
-    `TLS as libpq means it: ${SSL_MODES.join(', ')}; default: prefer`,
+    `TLS as in libpq: ${SSL_MODES.join(', ')}; without it, prefer`,
     oneOf(...SSL_MODES),
   ),
   databaseCaFile: optional(
     'file',
-    "file with the CA of Postgres's certificate, or system for the CAs of the system",
+    "file with the CA of Postgres's certificate, or system for the system's CAs",
     string,
   ),
   databaseCertFile: optional('file', 'file with the client certificate for Postgres', string),
@@ -46,7 +46,7 @@ export const DATABASE_SETTINGS = {
   databasePoolMode: withDefault(
     'mode',
     'session',
-    'transaction: Postgres is behind a pooler such as PgBouncer with pool_mode = transaction, so nothing is kept in a session',
+    'transaction, behind a pooler such as PgBouncer with pool_mode = transaction; otherwise session',
     oneOf(...POOL_MODES),
   ),
 } as const;
@@ -57,28 +57,28 @@ export const MIGRATE_SETTINGS = {
   ...DATABASE_SETTINGS,
   queues: optional(
     'number',
-    'number of queues that the agents are spread over; a new database has 16, an existing one keeps its number',
+    'number of queues over which agents are spread; without it, 16 in a new database, otherwise unchanged',
     integer(1, MAX_QUEUES),
   ),
   eventRetentionDays: optional(
     'days',
-    'how long events, relist changes and minutes are kept; a new database has 14, an existing one keeps its number',
+    'retention of events, relist changes and minutes; without it, 14 in a new database, otherwise unchanged',
     integer(1, 490),
   ),
   findingRetentionDays: optional(
     'days',
-    'how long everything else is kept; a new database has 400, an existing one keeps its number',
+    'retention of everything else; without it, 400 in a new database, otherwise unchanged',
     integer(1, 10_000),
   ),
   controllerRoles: optional(
     'names',
-    'roles that get the rights of a controller, separated by commas: role=cluster, or role for every cluster',
+    'roles that get the rights of a controller, comma-separated: role=cluster, or role for every cluster',
     names,
   ),
   databaseWait: withDefault(
     'duration',
     '0s',
-    'how long to wait for a Postgres that cannot be reached',
+    'time to wait for an unreachable Postgres',
     duration(0, 24 * 3_600_000),
   ),
   logLevel,
@@ -89,15 +89,26 @@ export const MAINTAIN_SETTINGS = { ...DATABASE_SETTINGS, logLevel } as const;
 export const REPAIR_SETTINGS = {
   cluster: CLUSTER,
   ...DATABASE_SETTINGS,
-  node: required('name', 'the node whose evidence somebody else forged', string),
-  forgetEpoch: optional(
-    'uuid',
-    'an epoch that no agent of the node wrote: it is forgotten with its records',
-    string,
-  ),
+  node: required('name', 'node whose evidence somebody else forged', string),
+  forgetEpoch: optional('uuid', 'forged epoch, to be deleted with its records', string),
   forgetLosses: optional(
     'uuid',
-    'an epoch whose losses are forged: they are forgotten, and its agent sends again what its spool has',
+    'epoch with forged losses, to be deleted; its agent resends its spool',
+    string,
+  ),
+  logLevel,
+} as const;
+
+export const FEDERATE_SETTINGS = {
+  ...DATABASE_SETTINGS,
+  groupsDir: required(
+    'dir',
+    "folder with a folder for each group, of the group's name, with the files of a Secret that has the URL of a reader there",
+    string,
+  ),
+  reader: optional(
+    'role',
+    'role of the fleet database that reads as those users; default: its owner, of whose groups the fleet is made',
     string,
   ),
   logLevel,

@@ -17,13 +17,16 @@ import ensureClusterSql from './sql/ensureCluster.sql';
 import ensureNodeSql from './sql/ensureNode.sql';
 import findEpochSql from './sql/findEpoch.sql';
 import findLockHoldersSql from './sql/findLockHolders.sql';
+import fleetBasisSql from './sql/fleetBasis.sql';
 import forgetEpochSql from './sql/forgetEpoch.sql';
 import forgetLossesSql from './sql/forgetLosses.sql';
 import listExpiredPartitionsSql from './sql/listExpiredPartitions.sql';
+import listGroupServersSql from './sql/listGroupServers.sql';
+import listPublishedSql from './sql/listPublished.sql';
 import mayWriteClusterSql from './sql/mayWriteCluster.sql';
 import missingRightsSql from './sql/missingRights.sql';
 import relateNodeSql from './sql/relateNode.sql';
-import { command, present, rowOf, statement } from './statement.ts';
+import { command, nullable, present, rowOf, statement } from './statement.ts';
 
 export const addNodes = command(addNodesSql);
 export const bindCluster = statement(bindClusterSql, rowOf({ uid: present(cluster.uid) }));
@@ -77,3 +80,14 @@ export const findEpoch = statement(findEpochSql, rowOf({ node_id: node.node_id }
 export const forgetEpoch = command(forgetEpochSql);
 export const forgetLosses = command(forgetLossesSql);
 export const relateNode = command(relateNodeSql);
+
+// Of federate.
+export const fleetBasis = statement(
+  fleetBasisSql,
+  rowOf({ role: name, has_evidence: bool, dblink: nullable(name), may_connect: bool }),
+);
+export const listGroupServers = statement(listGroupServersSql, rowOf({ server: name, options: textArray }));
+export const listPublished = statement(
+  listPublishedSql,
+  rowOf({ name: text, arguments: nullable(text), argument_names: nullable(textArray), columns: textArray }),
+);

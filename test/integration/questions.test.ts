@@ -9,12 +9,20 @@ import { Client } from 'pg';
 import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as views from '../../src/store/schema/views.ts';
-import { startServer, type TestServer } from '../support/database.ts';
+import { query, startServer, type TestServer } from '../support/database.ts';
 import { DOCUMENTED_SQL, NODE_QUESTIONS, QUESTIONS } from '../support/documentedQuestions.ts';
+import { emptyFleet, federateGroups } from '../support/fleetDatabase.ts';
 import { needs } from '../support/needs.ts';
 import { writeHistory } from '../support/storedHistory.ts';
 
 type Row = Record<string, unknown>;
+
+async function connected(connectionString: string): Promise<Client> {
+  const client = new Client({ connectionString });
+  await client.connect();
+  await client.query("SET TimeZone = 'UTC'");
+  return client;
+}
 
 const CLUSTERS = ['east', 'west'] as const;
 const SIZE = { nodes: 100, days: 7, lives: 120, busy: 10, step: 600 } as const;
@@ -466,6 +474,7 @@ describe('docs/how-to/questions.md', () => {
 needs('postgres')('the questions of docs/how-to/questions.md', () => {
   let server: TestServer;
   let client: Client;
+  let fleet: Client;
   let agents: Client;
 
   beforeAll(async () => {
@@ -475,21 +484,33 @@ needs('postgres')('the questions of docs/how-to/questions.md', () => {
     await writeHistory(databaseUrl, SIZE);
     agents = new Client({ connectionString: databaseUrl });
     await agents.connect();
-    client = new Client({ connectionString: reader });
-    await client.connect();
-    await client.query("SET TimeZone = 'UTC'");
+    client = await connected(reader);
+    // A reader of one cluster has no rows of another one: as if each had a database of its own.
+    const groups: Record<string, string> = {};
+    for (const cluster of CLUSTERS) {
+      const url = await server.role(databaseUrl, cluster);
+      await query(databaseUrl, 'SELECT store.grant_reader($1, $2)', [new URL(url).username, cluster]);
+      groups[cluster] = url;
+    }
+    const fleetUrl = await emptyFleet(server);
+    await federateGroups(fleetUrl, groups);
+    fleet = await connected(fleetUrl);
   }, WRITTEN_WITHIN_MS);
   afterAll(async () => {
     await client?.end();
+    await fleet?.end();
     await agents?.end();
     await server?.stop();
   });
 
-  it.each(QUESTIONS)('"$heading" has the known answer', async ({ heading, sql, columns }) => {
+  const both = QUESTIONS.flatMap((question) =>
+    (['one database', 'a fleet of two'] as const).map((where) => ({ ...question, where })),
+  );
+  it.each(both)('"$heading", asked of $where, has the known answer', async ({ where, heading, sql, columns }) => {
     // However long the questions before took, the agents still run.
     await agents.query('UPDATE store.epoch SET last_seen = now(), kubelet_seen_to = now()');
     await agents.query('UPDATE store.node SET last_seen = now() WHERE last_seen IS NOT NULL');
-    const { rows, fields } = await client.query<Row>(sql);
+    const { rows, fields } = await (where === 'one database' ? client : fleet).query<Row>(sql);
     const names = fields.map(({ name }) => name);
     expect(names[0]).toBe('cluster');
     if (columns.length > 0) expect(names).toEqual(columns);

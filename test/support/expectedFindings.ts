@@ -90,7 +90,7 @@ export class ExpectedFindings {
     if (transition !== 'deleted') return from;
     const created = this.#truth.when(id, 'CREATED');
     const lacking = created === null ? undefined : this.#truth.relistBefore(created);
-    return Math.max(from - LEAD, lacking?.from ?? Number.NEGATIVE_INFINITY);
+    return Math.max(from - LEAD, lacking?.after ?? Number.NEGATIVE_INFINITY);
   }
 
   #isClearlyMissed(each: Timed<TransitionFact>): boolean {
@@ -101,7 +101,7 @@ export class ExpectedFindings {
   #isClearlyLost(each: Timed<TransitionFact>): boolean {
     const seen = this.#observability.relistsAround(each);
     if (seen === null || !this.#isLost(each) || this.#isExcused(each)) return false;
-    const [from, to] = [this.#boundOf(each, seen.from), seen.to + MISSED_AFTER + JUDGED];
+    const [from, to] = [this.#boundOf(each, seen.after), seen.to + MISSED_AFTER + JUDGED];
     const isOver = this.#conditions.hangs !== true || to < this.#truth.end;
     return (
       isOver &&
@@ -144,7 +144,7 @@ export class ExpectedFindings {
       (transition === 'deleted' && this.#mayBePartOfRemoval(each) && !this.#isShownUp(id)) ||
       this.#truth.isSuspect(id) ||
       (transition === 'stopped' && !this.#isOfSession(each)) ||
-      (transition === 'created' && isSandbox && !this.#isShownUp(id)) ||
+      (isSandbox && (transition === 'created' || transition === 'deleted') && !this.#isShownUp(id)) ||
       (transition === 'deleted' && isSandbox && this.#truth.when(id, 'STARTED') === null)
     );
   }
@@ -168,7 +168,7 @@ export class ExpectedFindings {
     );
   }
 
-  /** Nobody can date a sandbox that nothing shows up: it may never have come up. */
+  /** A sandbox that nothing shows up may never have come up: nobody can date it, or say how it is removed. */
   #isShownUp(id: string): boolean {
     const started = this.#truth.when(id, 'STARTED') ?? Number.POSITIVE_INFINITY;
     const stopped = this.#truth.when(id, 'STOPPED') ?? Number.POSITIVE_INFINITY;

@@ -98,7 +98,7 @@ export class Observability {
     const since = first === null ? Number.NEGATIVE_INFINITY : this.#truth.when(id, first);
     const until = last === null ? null : this.#truth.when(id, last);
     const isSeen = since !== null && since < before.from && after.to < (until ?? Number.POSITIVE_INFINITY);
-    return isSeen ? { from: before.from, to: this.#comparedBy(after) } : null;
+    return isSeen ? { ...before, to: this.#comparedBy(after) } : null;
   }
 
   /** The agent compares a relist when it has both answers: on a busy machine long after the runtime gave them, which it records. */

@@ -15,6 +15,8 @@ export interface RecordedCall {
 }
 
 export interface SeenRelist {
+  /** The agent began it after this, when the one before was answered: a busy or stopped agent begins long before the runtime sees the call. */
+  readonly after: number;
   readonly from: number;
   readonly to: number;
 }
@@ -40,7 +42,7 @@ export function relistsOf(calls: readonly RecordedCall[], downs: readonly number
   for (const { call, at, good, tookMs } of calls) {
     if (call === 'listPodSandbox' || call === 'streamPodSandboxes') begun = good ? at : null;
     else if (good && begun !== null) {
-      relists.push({ from: begun, to: at + tookMs });
+      relists.push({ after: relists.at(-1)?.to ?? begun, from: begun, to: at + tookMs });
       begun = null;
     }
   }

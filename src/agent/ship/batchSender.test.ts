@@ -159,3 +159,51 @@ test('an agent that has nothing to send shows once a minute that it runs, and wh
   await sender.sendNew(true);
   expect(sent.slice(3)).toEqual([[4, 4, undefined]]);
 });
+
+test('a batch of records in the second half of the interval asks what is stored, unless another one still waits for its reply', async () => {
+  vi.useFakeTimers({ toFake: ['hrtime'] });
+  const spool = await bed.open();
+  const deliveries = new Deliveries(spool, INTERVALS);
+  deliveries.followSpool();
+  const reply = (ackGeneration: number, ackedSeq: number) => {
+    for (const delivery of deliveries.all) deliveries.apply(delivery, { ackGeneration, ackedSeq }, true);
+  };
+  reply(1, 0);
+  const sent: unknown[] = [];
+  const inbox = {
+    showLife: () => Promise.resolve(),
+    async add({ data }: SealedBatch) {
+      const batch = await decodeBatch(data);
+      sent.push(batch.ok ? [batch.value.ackGeneration, batch.value.records.length] : batch.error);
+    },
+  };
+  const flowSettings = { queues: 1, window: 1_000_000, accepts: [] };
+  const ackReader = { flowSettings, expectReply: () => undefined };
+  const sender = new BatchSender({ spool, deliveries, inbox, ackReader, log: createLogger('fatal', 'test') });
+  const writtenAfter = async (minutes: number) => {
+    vi.advanceTimersByTime(minutes * 60_000);
+    deliveries.startGenerationIfDue();
+    const next = spool.current.lastSeq + 1;
+    await write(spool, next, next);
+    await sender.sendNew(true);
+  };
+  await writtenAfter(29);
+  await writtenAfter(2);
+  expect(sent.splice(0)).toEqual([
+    [1, 1],
+    [1, 1],
+  ]);
+  reply(1, 2);
+  await writtenAfter(1);
+  expect(sent.splice(0)).toEqual([[2, 1]]);
+  // Nothing else is sent before the reply.
+  await writtenAfter(0);
+  expect(sent).toEqual([]);
+  reply(2, 3);
+  await writtenAfter(29);
+  expect(sent.splice(0)).toEqual([[2, 2]]);
+  // Nothing was sent in the second half of the interval.
+  reply(2, 5);
+  await writtenAfter(32);
+  expect(sent.splice(0)).toEqual([[3, 0]]);
+});

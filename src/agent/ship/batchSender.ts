@@ -108,10 +108,7 @@ export class BatchSender {
 
   async #probe(delivery: EpochDelivery): Promise<void> {
     if (!delivery.isProbeDue(monoNow())) return;
-    const { ackGeneration } = delivery;
-    await this.#add(await this.#builder.build(delivery, []));
-    // Meanwhile a new connection may have begun another generation, about which it did not ask.
-    if (delivery.ackGeneration === ackGeneration) delivery.probed(monoNow());
+    await this.#ask(delivery, await this.#builder.build(delivery, []));
   }
 
   /** Whether the next batch is full, of an earlier epoch, or has lingered. */
@@ -126,17 +123,28 @@ export class BatchSender {
     const { epoch } = delivery;
     const next = await this.#read(delivery);
     if (next === null) return;
+    const isCurrent = epoch === this.#parts.spool.current;
+    // Nothing else waits for a reply, so that the reply to this batch is the one to a probe.
+    if (isCurrent && delivery.sealed.length === 0) this.#parts.deliveries.startGenerationWithBatch();
     const batch = await this.#builder.build(delivery, next.entries, next.first);
     if (next.entries.length === 0) {
       // Everything up to here is lost: the probe declares it.
-      await this.#add(batch);
+      await this.#ask(delivery, batch);
       delivery.skipTo(next.first);
       return;
     }
     delivery.seal(batch);
-    if (epoch === this.#parts.spool.current) this.#lastBatchAt = monoNow();
+    if (isCurrent) this.#lastBatchAt = monoNow();
     else if (!hasMore(delivery)) epoch.forgetCache();
+    await this.#ask(delivery, batch);
+  }
+
+  /** Sends what the first reply of a generation may answer. */
+  async #ask(delivery: EpochDelivery, batch: SealedBatch): Promise<void> {
+    const { ackGeneration } = delivery;
     await this.#add(batch);
+    // Meanwhile a new connection may have begun another generation, about which it did not ask.
+    if (delivery.ackGeneration === ackGeneration && !delivery.isAnswered) delivery.probed(monoNow());
   }
 
   /**

@@ -1,8 +1,8 @@
 /*
  * The deliveries of all epochs in the spool, and their ack generations.
  *
- * A new generation starts at every connection and at an interval. Retired epochs join it only at a longer interval, and at
- * once when the store turns out to know less than before.
+ * A new generation starts at every connection and at an interval, or with a batch of records that is sent in the second half of the interval: that
+ * asks as a probe would. Retired epochs join it only at a longer interval, and at once when the store turns out to know less than before.
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { AckReply } from '../../protocol/redisKeys.ts';
@@ -66,8 +66,16 @@ export class Deliveries {
   }
 
   startGenerationIfDue(): void {
-    const { intervalAckGeneration } = this.#intervals;
-    if (between(this.#generationStarted, monoNow()) >= intervalAckGeneration) this.startGeneration();
+    if (this.#generationAge >= this.#intervals.intervalAckGeneration) this.startGeneration();
+  }
+
+  /** To be called before a batch of the current epoch is built. */
+  startGenerationWithBatch(): void {
+    if (2 * this.#generationAge >= this.#intervals.intervalAckGeneration) this.startGeneration();
+  }
+
+  get #generationAge(): Micros {
+    return between(this.#generationStarted, monoNow());
   }
 
   startGeneration(): void {

@@ -33,10 +33,10 @@ export interface InboxMoverOptions {
 /** BullMQ keeps so many of its own events of a queue, which nobody reads. */
 const MAX_EVENTS = 100;
 const RETRY_MS = 1_000;
-/** An inbox that has inputs, but no more than are known to have jobs, is looked into at every so many counts: one may have replaced another. */
-const COUNTS_A_LOOK = 10;
-/** A look that found none without a job is followed by pauses: the more have jobs, the more it cost and the less the next one would find. */
-const KNOWN_A_PAUSE = 8;
+/** An inbox that has inputs, but no more than are known to have jobs, is looked into after this time: one may have replaced another. */
+const LOOK_AGAIN_MS = 500;
+/** A look that found none without a job is followed by a pause: the more have jobs, the more it cost and the less the next one would find. */
+const PAUSE_PER_KNOWN_MS = 6;
 
 export class InboxMover {
   readonly #options: InboxMoverOptions;
@@ -48,8 +48,8 @@ export class InboxMover {
   #known = 0;
   /** How many were handled here since the last look began. */
   #handled = 0;
-  #counts = 0;
-  #pauses = 0;
+  #lookedAt = performance.now();
+  #pauseMs = 0;
 
   constructor(options: InboxMoverOptions) {
     const { cluster, queue, redis, log } = options;
@@ -66,11 +66,11 @@ export class InboxMover {
   /** Takes in how many inputs there are, and moves those that have no jobs. */
   counted(inputs: number): void {
     if (this.#moving !== null || this.#stopping.signal.aborted) return;
-    this.#counts += 1;
     this.#known = Math.min(this.#known, inputs);
-    if (inputs === 0 || this.#counts < (inputs > this.#known ? this.#pauses : COUNTS_A_LOOK)) return;
-    this.#counts = 0;
+    const waitMs = inputs > this.#known ? this.#pauseMs : LOOK_AGAIN_MS;
+    if (inputs === 0 || performance.now() - this.#lookedAt < waitMs) return;
     this.#moving = this.#moveAll().finally(() => {
+      this.#lookedAt = performance.now();
       this.#moving = null;
     });
   }
@@ -110,7 +110,7 @@ export class InboxMover {
     onRemoved(removed);
     const chosen = this.#turns.choose(ids, MAX_WAITING / 2);
     this.#known = Math.max(0, known + chosen.length - this.#handled);
-    this.#pauses = chosen.length > 0 ? 0 : Math.min(COUNTS_A_LOOK, known / KNOWN_A_PAUSE);
+    this.#pauseMs = chosen.length > 0 ? 0 : Math.min(LOOK_AGAIN_MS, known * PAUSE_PER_KNOWN_MS);
     const added = await Promise.all(chosen.map((id) => !isRefused && this.#add(id)));
     const refused = chosen.filter((_, i) => added[i] === false).slice(0, JOBS_AT_ONCE);
     if (refused.length > 0) {

@@ -63,8 +63,11 @@ export interface Ingest {
 
 const TEND_INTERVAL_MS = 5_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
-/** How often inputs are counted; with very many queues more seldom. */
+/** How often inputs are counted; with very many queues more seldom. Where few come, they are committed together after a longer time. */
 const COUNT_INTERVAL_MS = 50;
+const CALM_COUNT_INTERVAL_MS = 200;
+/** So many inputs at a count, or more, are not few. */
+const MANY_INPUTS = 10;
 const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
@@ -182,9 +185,13 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     async work() {
       // A node of a Redis Cluster may be down while the others answer.
       const counts = await Promise.allSettled(movers.map((_, queue) => redis.hlen(inboxKey(cluster, queue))));
-      for (const [queue, count] of counts.entries())
-        if (count.status === 'fulfilled') movers[queue]?.counted(count.value);
-      return Math.max(COUNT_INTERVAL_MS, movers.length);
+      let inputs = 0;
+      for (const [queue, count] of counts.entries()) {
+        if (count.status !== 'fulfilled') continue;
+        inputs += count.value;
+        movers[queue]?.counted(count.value);
+      }
+      return Math.max(inputs < MANY_INPUTS ? CALM_COUNT_INTERVAL_MS : COUNT_INTERVAL_MS, movers.length);
     },
     onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'inboxes could not be counted'),
     backoff: BACKOFF,

@@ -27,7 +27,11 @@ import {
 export const REMOVAL_RIGHTS = [...rightsOn(NODES, ['list']), ...PUBLISHING_RIGHTS];
 
 export const REMOVAL_SETTINGS = {
-  kubeconfig: optional('file', 'how to reach the API server; default in a pod: its service account', string),
+  kubeconfig: optional(
+    'file',
+    'kubeconfig of the API server; without it, the service account of the pod',
+    string,
+  ),
   logLevel: logLevelFrom('info'),
 } as const;
 

@@ -12,12 +12,12 @@ export const REPORT_FAILURES = ['missed', 'fallback', 'unknown', 'incomplete', '
 export const REPORT_SETTINGS = {
   cluster: CLUSTERS,
   ...DATABASE_SETTINGS,
-  node: repeated(optional('name', 'only this node; may be given several times', list(string))),
+  node: repeated(optional('name', 'only this node, repeatable', list(string))),
   output: withShort('o', withDefault('format', 'table', REPORT_OUTPUTS.join(', '), oneOf(...REPORT_OUTPUTS))),
   failOn: repeated(
     optional(
       'what',
-      `exit with code 3 if a node has missed events (missed), fell back to Generic PLEG (fallback), has an unknown mode (unknown), incomplete evidence (incomplete) or a silent agent (silent); separated by commas`,
+      'exit with code 3 if a node has one of these, comma-separated: missed (events), fallback, unknown (mode), incomplete (evidence), silent (agent)',
       list(oneOf(...REPORT_FAILURES)),
     ),
   ),

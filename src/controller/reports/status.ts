@@ -17,28 +17,26 @@ import {
 
 export const REPORT_API = { apiVersion: 'plegwatch.dev/v1alpha1', kind: 'PLEGReport' } as const;
 
-export const REPORT_STATUS = object('The evidence, as of observedAt. There is no spec.', {
-  observedAt: time("When this status was built, by the database's clock."),
-  'completeThrough?': time(
-    'Everything that the agent recorded up to this time is stored or declared lost. Later records may not have arrived yet.',
-  ),
+export const REPORT_STATUS = object('The evidence at observedAt. There is no spec.', {
+  observedAt: time("Time of this status, by the database's clock."),
+  'completeThrough?': time('Every record up to this time is stored or declared lost.'),
   agent: object('The agent on the node.', {
     'version?': text(128, 'Version of the agent.'),
-    'epoch?': matching(36, /^[0-9a-f-]*$/, "Id of the agent's current epoch, as in SQL."),
+    'epoch?': matching(36, /^[0-9a-f-]*$/, 'Id of its current epoch, as in SQL.'),
     'signedHead?': object(
-      'What the node had signed of its records when this status was built. With a copy of it, plegwatch audit --signatures finds what was removed since. Absent while nothing is signed.',
+      "Head of the node's signed records at that time. With a copy of it, plegwatch audit --signatures finds later removals. Absent while nothing is signed.",
       {
-        seq: count('The last record.'),
-        from: count('The record that the digests begin with.'),
+        seq: count('Last record.'),
+        from: count('First record of the digests.'),
         events: matching(43, /^[A-Za-z0-9_-]{43}$/, 'Digest of events, changes and minutes.'),
         findings: matching(43, /^[A-Za-z0-9_-]{43}$/, 'Digest of findings and mode changes.'),
       },
     ),
     'lastSeen?': time(
-      'When a batch of the agent was last stored. Absent if none ever was, and while the agent reports (condition AgentReporting): the report is not written again for every batch. SQL has the current value.',
+      'When its last batch was stored. Absent if none was, and while the agent reports; SQL has the current value.',
     ),
   }),
-  runtime: object('The container runtime, as it identifies itself.', {
+  runtime: object('The container runtime, as it names itself.', {
     'name?': text(128, 'Name of the runtime.'),
     'version?': text(128, 'Version of the runtime.'),
   }),
@@ -46,32 +44,32 @@ export const REPORT_STATUS = object('The evidence, as of observedAt. There is no
     'version?': text(128, 'Version of the kubelet.'),
     'identity?': word(
       'PascalCase',
-      "Whether it is certain that this node's kubelet answered. Verified: a known authority signed its certificate. Unverified: none did, but it answers at an address of the node. NotChecked: switched off. Absent while its mode is not observed.",
+      "Whether this node's kubelet answered. Verified: a known authority signed its certificate. Unverified: none did, but the address is the node's. NotChecked: switched off. Absent while its mode is not observed.",
     ),
     'model?': word(
       'PascalCase',
-      'How PLEG works in this kubelet version. GenericOnly: it only relists. EventedCache: events fill the cache, and it relists less often. EventedHint: events only trigger earlier relists.',
+      'PLEG of this kubelet. GenericOnly: it only relists. EventedCache: events fill the cache, relists are rare. EventedHint: events only trigger earlier relists.',
     ),
     'streamErrors?': count(
-      "Errors of the kubelet's own event stream since the kubelet started. Absent while its mode is not observed.",
+      'Errors of its event stream since it started. Absent while its mode is not observed.',
     ),
-    'relistPeriodMilliseconds?': count('Mean time between two relists of the kubelet.'),
+    'relistPeriodMilliseconds?': count('Mean time between two of its relists.'),
   }),
   mode: word(
     'PascalCase',
-    "The mode of the kubelet's PLEG: Generic, Starting, Evented, Fallback (back to generic until the kubelet restarts), EventedHint, HintDisabled or Unknown. It is Unknown if no scrape of the kubelet has confirmed it for two minutes, and while the agent is silent.",
+    "Mode of the kubelet's PLEG: Generic, Starting, Evented, Fallback (back to generic until the kubelet restarts), EventedHint, HintDisabled, or Unknown (no scrape for two minutes, or a silent agent).",
   ),
-  'modeSince?': time('When the kubelet entered this mode. If it is Unknown, when its mode was last known.'),
+  'modeSince?': time('When the kubelet entered this mode. Unknown: when its mode was last known.'),
   'stream?': object("The agent's own subscription to the runtime's events.", {
     state: word(
       'PascalCase',
-      'Active, Arming (no event yet), Silent (state changes but no events), Starved (state changes but no events any more), Interrupted, Unsupported or Disabled (by the runtime), Unsafe (not subscribed, because that would harm the node) or Off (by setting). Unknown while the agent is silent, and if none ever reported.',
+      'Active, Arming (no event yet), Silent (state changes but no events), Starved (no events any more), Interrupted, Unsupported or Disabled (by the runtime), Unsafe (subscribing would harm the node), Off (by setting), or Unknown (a silent agent, or none).',
     ),
     'since?': time(
-      'When the stream entered this state. If it is Unknown, when a batch of the agent was last stored; absent if none ever was.',
+      'When it entered this state. Unknown: when the last batch was stored; absent if none was.',
     ),
-    'reason?': text(256, 'Why the stream is in this state.'),
-    'lastError?': text(256, 'The error that ended the last subscription.'),
+    'reason?': text(256, 'Reason for the state.'),
+    'lastError?': text(256, 'Error that ended the last subscription.'),
   }),
   'relist?': object("The agent's own relists over the last hour.", {
     'p50Milliseconds?': count('Median duration.'),
@@ -79,82 +77,71 @@ export const REPORT_STATUS = object('The evidence, as of observedAt. There is no
     errors: count('Number of failed relists.'),
   }),
   'listHang?': object(
-    'A list call of the agent that is not answered, and what it waits for. The kubelet makes the same call. Absent while lists are answered.',
+    'An unanswered list call of the agent, which the kubelet makes too. Absent while lists are answered.',
     {
       call: word('PascalCase', 'ListPodSandbox or ListContainers.'),
       since: time('When the call began.'),
       verdict: word(
         'PascalCase',
-        'Container or Pod: its status does not answer, others do. Runtime: no status is answered. None: every status is. Unknown: too few were asked for.',
+        'Container or Pod: only its status does not answer. Runtime: no status does. None: every status does. Unknown: too few were queried.',
       ),
-      heldUpBy: text(
-        400,
-        'What the call waits for: NAMESPACE/POD/CONTAINER, NAMESPACE/POD, runtime or unknown.',
-      ),
-      'containerID?': text(256, 'Id of the container, or of the sandbox of the pod.'),
+      heldUpBy: text(400, 'NAMESPACE/POD/CONTAINER, NAMESPACE/POD, runtime or unknown.'),
+      'containerID?': text(256, "Id of the container or the pod's sandbox."),
     },
   ),
-  observed24h: object(
-    'How many state changes of the last 24 hours could be checked, and how much of that time was covered.',
-    {
-      expected: count('State changes that the runtime should have announced.'),
-      matched: count('State changes that the runtime announced.'),
-      unobservable: count('State changes that could not be checked, for instance because of a gap.'),
-      coveredSeconds: count(
-        'Seconds of the last 24 hours in which the event stream was observed without a gap.',
-        86_400,
-      ),
-    },
-  ),
+  observed24h: object('State changes of the last 24 hours.', {
+    expected: count('Those that the runtime should have announced.'),
+    matched: count('Those that it announced.'),
+    unobservable: count('Those that could not be checked, for instance in a gap.'),
+    coveredSeconds: count('Seconds with the event stream observed, without a gap.', 86_400),
+  }),
   'missed?': complete(
-    'State changes of which no event was delivered to the agent; one whose event comes late counts as resolved. Absent if nothing could be observed: unknown is not zero.',
+    'State changes whose event the agent did not receive; a late event resolves one. Absent if nothing could be observed.',
     {
-      total: count('Unresolved missed events since the start of the retention of findings.'),
-      last24h: count('Unresolved missed events of the last 24 hours.'),
-      resolved24h: count('Missed events of the last 24 hours that were announced late.'),
-      'lastAt?': time('When the latest unresolved missed event happened, as precisely as is known.'),
+      total: count('Unresolved ones, as far back as findings are kept.'),
+      last24h: count('Unresolved ones of the last 24 hours.'),
+      resolved24h: count('Resolved ones of the last 24 hours.'),
+      'lastAt?': time('Time of the latest unresolved one, as precisely as known.'),
     },
   ),
   findings24h: list(
     32,
     'Findings of the last 24 hours by kind.',
     {
-      kind: word('snake_case', 'Kind of finding, as in SQL.'),
-      count: count('Number of findings of this kind.'),
+      kind: word('snake_case', 'Kind, as in SQL.'),
+      count: count('Their number.'),
     },
     'kind',
   ),
-  missedEvents: list(5, 'The latest missed events, newest first.', {
-    findingID: matching(36, /^[0-9a-f-]+$/, 'Id of the finding in SQL, which has the proof.'),
-    at: time('When it happened, as precisely as is known.'),
-    'eventType?': word('UPPER_CASE', 'The missed event: CREATED, STARTED, STOPPED or DELETED.'),
+  missedEvents: list(5, 'Latest missed events, newest first.', {
+    findingID: matching(36, /^[0-9a-f-]+$/, 'Id of the finding in SQL, with the proof.'),
+    at: time('When it happened, as precisely as known.'),
+    'eventType?': word('UPPER_CASE', 'CREATED, STARTED, STOPPED or DELETED.'),
     'namespace?': text(63, 'Namespace of the pod.'),
     'pod?': text(253, 'Name of the pod.'),
     'container?': text(63, 'Name of the container; absent for a sandbox.'),
-    'cause?': word('snake_case', 'What proves that the event was missed, as in SQL.'),
-    'statusLagMilliseconds?': count('Lower bound on how long the published status of the pod was wrong.'),
+    'cause?': word('snake_case', 'Proof of the miss, as in SQL.'),
+    'statusLagMilliseconds?': count("Lower bound of the time in which the pod's published status was wrong."),
   }),
-  modeHistory: list(5, "The latest changes of the kubelet's mode, newest first.", {
-    at: time(
-      'The latest possible time of the change. For a change to Unknown with the reason NotObserved, the time of the last scrape.',
-    ),
-    from: word('PascalCase', 'The previous mode.'),
-    to: word('PascalCase', 'The new mode.'),
+  modeHistory: list(5, "Latest changes of the kubelet's mode, newest first.", {
+    at: time('Latest possible time of the change; for NotObserved, the last scrape.'),
+    from: word('PascalCase', 'Previous mode.'),
+    to: word('PascalCase', 'New mode.'),
     'reason?': matching(
       63,
       /^([A-Z][A-Za-z0-9]*)?$/,
-      'The reason, such as StreamBroke, KubeletRestarted or NotObserved.',
+      'Reason, such as StreamBroke, KubeletRestarted or NotObserved.',
     ),
   }),
   conditions: list(
     16,
-    'Ready, AgentReporting, StreamConnected, RelistHealthy, EvidenceComplete and EventedPLEGInUse; all of them are set from the first status on.',
+    'Ready, AgentReporting, StreamConnected, RelistHealthy, EvidenceComplete and EventedPLEGInUse, all always set.',
     {
-      type: word('PascalCase', 'Type of the condition.'),
+      type: word('PascalCase', 'Its type.'),
       status: choice(['True', 'False', 'Unknown'], 'True, False or Unknown.'),
-      lastTransitionTime: time('When the status last changed.'),
-      reason: word('PascalCase', 'The reason, in one word.'),
-      message: text(512, 'The reason, in a sentence.'),
+      lastTransitionTime: time('Last change of the status.'),
+      reason: word('PascalCase', 'Reason in one word.'),
+      message: text(512, 'Reason in a sentence.'),
     },
     'type',
   ),

@@ -1,0 +1,153 @@
+/*
+ * `plegwatch federate`: makes an ordinary database the fleet database of groups of clusters, each of which has a database of its own, or brings one
+ * up to date. Run as its owner, again whenever a group is added, moved or migrated; a run changes everything or nothing.
+ */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf, PlegwatchError } from '../platform/errors.ts';
+import { invariant } from '../platform/invariant.ts';
+import type { Logger } from '../platform/log.ts';
+import { withClient } from './connection.ts';
+import { type DatabaseSettings, databaseAt, readDatabaseAccess } from './databaseAccess.ts';
+import { explainDatabaseError } from './databaseError.ts';
+import { type Group, mappingDdl, serverDdl, serverOf, sharedBy, viewsDdl } from './fleetSchema.ts';
+import { defaultMigrationsDir, readMigrations } from './migrations.ts';
+import type { SqlRunner } from './runner.ts';
+import { command } from './statement.ts';
+import { fleetBasis, listGroupServers, listPublished } from './statements.ts';
+
+export interface FederateOptions extends DatabaseSettings {
+  /** A folder with the files of {@link readDatabaseAccess} for each group, in a folder of the group's name. */
+  readonly groupsDir: string;
+  /** A role of the fleet database that reads as these users of the groups. Default: its owner, and the fleet is made of these groups. */
+  readonly reader?: string | undefined;
+  readonly log: Logger;
+}
+
+/** Rows that are fetched at once. */
+const FETCH_SIZE = 10_000;
+
+/** Throws SETTING_INVALID for a group or database that cannot be used, and what {@link withClient} does of each group. */
+export async function federate(options: FederateOptions): Promise<void> {
+  const { groupsDir, reader, log } = options;
+  const groups = await Promise.all(namesIn(groupsDir).map((name) => readGroup(groupsDir, name)));
+  const { shared, leftOut } = sharedBy(groups);
+  if (leftOut.length > 0) log.warn({ leftOut }, 'not all groups have this: they are of different versions');
+  await withClient(options, 'plegwatch federate', async (sql) => {
+    try {
+      await sql.run(command('BEGIN'));
+      const { role, dblink } = await basisOf(sql, options);
+      if (reader === undefined) await removeEarlier(sql, groups);
+      for (const group of groups) await sql.run(command(mappingDdl(group, reader ?? role)));
+      if (reader === undefined) {
+        await sql.run(command(viewsDdl(groups, shared, dblink)));
+        await sql.run(command('SELECT FROM plegwatch.clusters')).catch((error: unknown) => {
+          throw notReached(options, error);
+        });
+      }
+      await sql.run(command('COMMIT'));
+    } catch (error) {
+      throw error instanceof PlegwatchError ? error : explainDatabaseError(options, error);
+    }
+  });
+  log.info(
+    { database: databaseAt(options), groups: groups.map(({ name }) => name), reader },
+    'fleet database set up',
+  );
+}
+
+function namesIn(groupsDir: string): string[] {
+  let names: string[];
+  try {
+    // Kubernetes mounts more than the keys: ..data and the like.
+    names = readdirSync(groupsDir).filter((name) => !name.startsWith('.'));
+  } catch (error) {
+    throw invalid(`--groups-dir cannot be read: ${messageOf(error)}.`);
+  }
+  const wrong = names.find((name) => !/^[a-z0-9][a-z0-9_-]{0,40}$/.test(name));
+  if (wrong !== undefined)
+    throw invalid(`The name of group ${wrong} has other characters than a-z, 0-9, - and _, or more than 41.`);
+  if (names.length === 0) throw invalid('--groups-dir has no group.');
+  return names.sort();
+}
+
+/** Reads where a group is, and what it publishes. */
+async function readGroup(groupsDir: string, name: string): Promise<Group> {
+  const settings = { databaseSecretDir: join(groupsDir, name) };
+  const { host, port, user, password, database, tls } = readDatabaseAccess(settings);
+  if (user === undefined || password === undefined || database === undefined)
+    throw invalid(`Group ${name} lacks the user, the password or the database.`);
+  const published = await withClient(
+    settings,
+    'plegwatch federate',
+    async (sql) => (await sql.run(listPublished)).rows,
+  );
+  if (published.length === 0)
+    throw new PlegwatchError(
+      'DATABASE_NOT_MIGRATED',
+      `The database of group ${name} at ${databaseAt(settings)} has no schema plegwatch.`,
+      'Run plegwatch migrate there, as its owner.',
+    );
+  const server = {
+    ...{ host, port: `${port}`, dbname: database, sslmode: tls.mode },
+    ...{ fetch_size: `${FETCH_SIZE}`, async_capable: 'true' },
+  };
+  return { name, server, user: { user, password }, published };
+}
+
+/** Checks that the database can be a fleet's. Returns its owner and the schema of dblink. */
+async function basisOf(
+  sql: SqlRunner,
+  options: DatabaseSettings,
+): Promise<{ readonly role: string; readonly dblink: string }> {
+  const { rows } = await sql.run(fleetBasis);
+  const [basis] = rows;
+  invariant(basis, 'a row');
+  const { role, dblink } = basis;
+  if (basis.has_evidence)
+    throw new PlegwatchError(
+      'SETTING_INVALID',
+      `The database at ${databaseAt(options)} has evidence of its own, so it cannot be a fleet's.`,
+      'Make an empty database for the fleet, also if one of the groups is on the same server.',
+    );
+  if (dblink === null || !basis.may_connect)
+    throw new PlegwatchError(
+      'DATABASE_REFUSED',
+      `The database at ${databaseAt(options)} lacks an extension, or ${role} may not use it.`,
+      `Run there as a superuser: CREATE EXTENSION IF NOT EXISTS postgres_fdw; CREATE EXTENSION IF NOT EXISTS dblink; GRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO "${role}".`,
+    );
+  return { role, dblink };
+}
+
+/** Removes what an earlier run made, but for the servers of groups that remain, of which readers have mappings, and brings these up to date. */
+async function removeEarlier(sql: SqlRunner, groups: readonly Group[]): Promise<void> {
+  const { rows: existing } = await sql.run(listGroupServers);
+  await sql.run(command('DROP SCHEMA IF EXISTS plegwatch, store CASCADE'));
+  for (const { server } of existing) {
+    await sql.run(command(`DROP SCHEMA IF EXISTS "${server}" CASCADE`));
+    if (!groups.some((group) => serverOf(group) === server))
+      await sql.run(command(`DROP SERVER "${server}" CASCADE`));
+  }
+  const [functions] = readMigrations(defaultMigrationsDir());
+  await sql.run(command(functions?.sql ?? ''));
+  for (const group of groups)
+    await sql.run(
+      command(serverDdl(group, existing.find(({ server }) => server === serverOf(group))?.options)),
+    );
+}
+
+/** This program reaches every group, and the server of the fleet database does not. */
+const notReached = (options: DatabaseSettings, cause: unknown): PlegwatchError =>
+  new PlegwatchError(
+    'DATABASE_UNREACHABLE',
+    `The server of the fleet database at ${databaseAt(options)} cannot read a group: ${messageOf(cause)}.`,
+    'It must reach every group under the host and port in --groups-dir, and the groups must ask it for a password.',
+    { cause },
+  );
+
+const invalid = (message: string): PlegwatchError =>
+  new PlegwatchError(
+    'SETTING_INVALID',
+    message,
+    'Set --groups-dir to a folder that has a folder for each group, with the files of a Secret that has the URL of a reader there.',
+  );
