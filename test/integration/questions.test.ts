@@ -506,16 +506,19 @@ needs('postgres')('the questions of docs/how-to/questions.md', () => {
   const both = QUESTIONS.flatMap((question) =>
     (['one database', 'a fleet of two'] as const).map((where) => ({ ...question, where })),
   );
-  it.each(both)('"$heading", asked of $where, has the known answer', async ({ where, heading, sql, columns }) => {
-    // However long the questions before took, the agents still run.
-    await agents.query('UPDATE store.epoch SET last_seen = now(), kubelet_seen_to = now()');
-    await agents.query('UPDATE store.node SET last_seen = now() WHERE last_seen IS NOT NULL');
-    const { rows, fields } = await (where === 'one database' ? client : fleet).query<Row>(sql);
-    const names = fields.map(({ name }) => name);
-    expect(names[0]).toBe('cluster');
-    if (columns.length > 0) expect(names).toEqual(columns);
-    ANSWERS[Object.keys(ANSWERS).find((begin) => heading.startsWith(begin)) ?? '']?.(rows);
-  });
+  it.each(both)(
+    '"$heading", asked of $where, has the known answer',
+    async ({ where, heading, sql, columns }) => {
+      // However long the questions before took, the agents still run.
+      await agents.query('UPDATE store.epoch SET last_seen = now(), kubelet_seen_to = now()');
+      await agents.query('UPDATE store.node SET last_seen = now() WHERE last_seen IS NOT NULL');
+      const { rows, fields } = await (where === 'one database' ? client : fleet).query<Row>(sql);
+      const names = fields.map(({ name }) => name);
+      expect(names[0]).toBe('cluster');
+      if (columns.length > 0) expect(names).toEqual(columns);
+      ANSWERS[Object.keys(ANSWERS).find((begin) => heading.startsWith(begin)) ?? '']?.(rows);
+    },
+  );
 
   it('a column of a view that src/store/schema calls not null has no null', async () => {
     const db = drizzle(client);
