@@ -1,6 +1,6 @@
 /*
  * The audit of one epoch: runs the agent's comparison over what is stored, in several readings, and says where what they all make
- * differs from what is stored.
+ * differs from what is stored. Rules of its own would find their own defects, and belief in the proofs would find nothing.
  */
 import { invariant } from '../platform/invariant.ts';
 import type { ListedItem } from '../protocol/observation.ts';

@@ -19,7 +19,8 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 /**
  * Why a container ended, in the words of the runtimes: containerd (internal/cri/server), CRI-O (server/container_status.go), and iSulad, which took
- * over Docker's. `Other` stands for any other word and for none. The store holds the position in this list, from 1.
+ * over Docker's. `Other` stands for any other word and for none: no table grows with
+ * texts that a node invents. The store holds the position in this list, from 1.
  */
 export const EXIT_REASONS = [
   'Completed',
@@ -166,7 +167,11 @@ export type ContainerIdentity = v.InferOutput<typeof ContainerIdentitySchema>;
 
 const byte = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(255));
 
-/** How a container ended. `code` is null where the runtime does not know it; CRI-O then says -1. */
+/**
+ * How a container ended, as the status in an event says; no status is requested for it. It is what the runtime knew then: an OOM that it learns of
+ * later is an `Error` with 137. `OOMKilled` is about the container, not its first process, which may go on and exit with 0. `code` is null where
+ * the runtime does not know it; CRI-O then says -1.
+ */
 const ContainerExit = v.strictObject({ code: v.nullable(byte), reason: v.picklist(EXIT_REASONS) });
 export type ContainerExit = v.InferOutput<typeof ContainerExit>;
 

@@ -6,6 +6,9 @@
  *                deletes nothing
  *   controller   does what ingest needs with the keys of its cluster
  *
+ * All nodes of a cluster share the agents' user: one for each would be thousands of passwords to rotate, and still could fill Redis. Signatures
+ * say whose evidence it is (docs/explanation/attribution.md).
+ *
  * No agent may run a script: one that does not end stops Redis. Neither may select a database: both use the first.
  */
 import { ackReplyKey, flowSettingsKey, inboxKeys, queuePrefix, signsKeys } from '../protocol/redisKeys.ts';

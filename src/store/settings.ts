@@ -93,7 +93,7 @@ export const REPAIR_SETTINGS = {
   forgetEpoch: optional('uuid', 'forged epoch, to be deleted with its records', string),
   forgetLosses: optional(
     'uuid',
-    'epoch with forged losses, to be deleted; its agent resends its spool',
+    'epoch whose forged losses are deleted; its agent resends what its spool has',
     string,
   ),
   logLevel,

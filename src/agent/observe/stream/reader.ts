@@ -8,7 +8,8 @@
  *   start ──► Version (frame `version`) ──► a byte from the parent ──► subscribe (`opened`) ──► Version again
  *         ──► events, and `drained` every heartbeat ──► `ended`, and the process ends
  *
- * One process serves one session on one connection, and exits when its parent does.
+ * One process serves one session on one connection, and exits when its parent does. The end of the process ends the connection, in whatever
+ * state its libraries are; one for many sessions could not promise that, and would save only 100 ms of CPU at each reconnect.
  *
  *   node reader.js <socket>     pipe to the parent on file descriptor 3, commands on standard input
  */
