@@ -62,7 +62,7 @@ COMMENT ON COLUMN plegwatch.findings.occurred_at IS 'when it happened; null if t
 COMMENT ON COLUMN plegwatch.findings.resolved_at IS 'when a missed event came after all, a starved stream recovered, or kubelet_late ended: the change was shown, the pod ended or its container was replaced';
 COMMENT ON COLUMN plegwatch.findings.lateness_ms IS 'time from the transition to its event';
 COMMENT ON COLUMN plegwatch.findings.delivery_ms IS 'time from building the event to its arrival';
-COMMENT ON COLUMN plegwatch.findings.lag_anomalous IS 'whether the status lag is unusual for the node';
+COMMENT ON COLUMN plegwatch.findings.lag_anomalous IS 'whether the status lag is unusual for the node; null with too few to compare';
 COMMENT ON COLUMN plegwatch.findings.proof IS 'evidence as the agent wrote it; the hint stream_starved: the stream was starved then';
 COMMENT ON COLUMN plegwatch.findings.kubelet_knew IS 'kubelet''s own status, for missed and kubelet_late: shown, not_shown or not_observed; null: not recorded';
 COMMENT ON COLUMN plegwatch.findings.kubelet_why IS 'why that was not observed';
@@ -271,7 +271,7 @@ COMMENT ON COLUMN plegwatch.fallback_intervals.message IS 'message of that end';
 COMMENT ON COLUMN plegwatch.fallback_intervals.findings IS 'number of findings missed and kubelet_late on the node meanwhile';
 
 COMMENT ON VIEW plegwatch.readiness IS 'One row per node: would Evented PLEG be safe on it, by the last seven days?';
-COMMENT ON COLUMN plegwatch.readiness.verdict IS 'safe, unsafe or unknown';
+COMMENT ON COLUMN plegwatch.readiness.verdict IS 'unsafe: a fallback, low_per_million over 100, or a kubelet of 1.26 to 1.31; safe: high_per_million at most 1000 and coverage at least 0.9; otherwise unknown';
 COMMENT ON COLUMN plegwatch.readiness.reason IS 'evidence for the verdict, or what is missing';
 COMMENT ON COLUMN plegwatch.readiness.observed_hours IS 'hours observed';
 COMMENT ON COLUMN plegwatch.readiness.coverage IS 'share of this time, 0 to 1, in which the stream was watched';
