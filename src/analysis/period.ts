@@ -9,9 +9,9 @@ export interface Period {
 }
 
 /** Throws SETTING_INVALID unless it has a length. */
-export function checkPeriod(command: string, { from, to }: Period): void {
+export function checkPeriod({ from, to }: Period): void {
   if (from < to) return;
   const [first, second] = [from, to].map((at) => at.toISOString());
   const sentence = `--from (${first}) must be before --to (${second}).`;
-  throw new PlegwatchError('SETTING_INVALID', sentence, `See plegwatch ${command} --help.`);
+  throw new PlegwatchError('SETTING_INVALID', sentence, 'Correct one of them.');
 }

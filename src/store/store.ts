@@ -53,6 +53,9 @@ export interface Store extends SqlRunner {
   close(): Promise<void>;
 }
 
+/** What a command that only reads needs of a store. */
+export type ReadStore = SqlRunner & Pick<Store, 'transaction'>;
+
 export interface StoreOptions extends DatabaseSettings {
   readonly log: Logger;
   /** Default: {@link MAX_CONNECTIONS}. */
@@ -147,7 +150,7 @@ function settingsOf(rows: readonly { key: string; value: unknown }[]): StoreSett
 }
 
 /** Runs each statement in a transaction of its own. */
-const eachIn = (inTransaction: Store['transaction']): SqlRunner => ({
+export const eachIn = (inTransaction: Store['transaction']): SqlRunner => ({
   run: (statement, values) => inTransaction((each) => each.run(statement, values)),
   query: (build) => inTransaction((each) => each.query(build)),
 });

@@ -48,7 +48,7 @@ const SETTLED_AFTER_MS = 3_600_000;
 /** Throws NOT_FOUND, SETTING_INVALID for times that cannot be used, or EXPORT_UNWRITABLE. */
 export async function runExport(command: ExportCommand): Promise<void> {
   const { store, cluster, dir, from, to } = command;
-  checkPeriod('export', command);
+  checkPeriod(command);
   await requireClusters(store, cluster);
   await mkdir(dir, { recursive: true }).catch((error: unknown) => {
     throw unwritable('--dir', dir, error);

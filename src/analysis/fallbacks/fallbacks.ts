@@ -69,7 +69,7 @@ export interface FallbacksCommand extends AskedFallbacks {
 
 /** Returns what is printed. Throws NOT_FOUND for a cluster that is not there, and SETTING_INVALID for a period that cannot be. */
 export async function runFallbacks({ store, output, ...asked }: FallbacksCommand): Promise<string> {
-  checkPeriod('fallbacks', asked);
+  checkPeriod(asked);
   await requireClusters(store, asked.cluster);
   return rowsText(await readFallbackIntervals(store, asked), output, SHOWN);
 }

@@ -4,27 +4,38 @@
 import { PlegwatchError } from '../../platform/errors.ts';
 import { type StyledText, unstyled } from '../../platform/printable.ts';
 import { requireClusters } from '../../store/notFound.ts';
-import type { Store } from '../../store/store.ts';
+import type { ReadStore } from '../../store/store.ts';
 import { MAX_HITS, NOTHING_FOUND } from './limits.ts';
 import { type Found, readFindingsOf, search } from './search.ts';
 import { findText } from './text.ts';
 
-export interface FindCommand {
-  readonly store: Store;
+interface Search {
+  readonly store: ReadStore;
   readonly text: string;
   readonly cluster: readonly string[] | undefined;
+}
+
+export interface FindCommand extends Search {
   readonly output: 'text' | 'json';
 }
 
 const MAX_FINDINGS = 10;
 
 /** Returns the lines to print. Throws NOT_FOUND. */
-export function runFind({
+export async function runFind({
+  output,
+  ...asked
+}: FindCommand): Promise<readonly (readonly StyledText[])[]> {
+  const { hits, cut } = await find(asked);
+  return output === 'text' ? findText(hits, cut) : unstyled(JSON.stringify({ hits, cut }, null, 2));
+}
+
+/** What is found; `cut`: there is more. Throws NOT_FOUND. */
+export function find({
   store,
   text,
   cluster,
-  output,
-}: FindCommand): Promise<readonly (readonly StyledText[])[]> {
+}: Search): Promise<{ readonly hits: readonly Found[]; readonly cut: boolean }> {
   return store.transaction(async (sql) => {
     await requireClusters(sql, cluster);
     const { rows } = await sql.run(search, [cluster ?? null, text, MAX_HITS + 1]);
@@ -39,8 +50,6 @@ export function runFind({
       const own = all.filter(({ hit: place }) => place === at + 1).map(({ hit: _, ...finding }) => finding);
       return { ...hit, findings: own.slice(0, MAX_FINDINGS), hasMore: own.length > MAX_FINDINGS };
     });
-    const isCut = rows.length > MAX_HITS;
-    if (output === 'text') return findText(found, isCut);
-    return unstyled(JSON.stringify({ hits: found, cut: isCut }, null, 2));
+    return { hits: found, cut: rows.length > MAX_HITS };
   });
 }

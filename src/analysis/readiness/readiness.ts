@@ -6,7 +6,7 @@ import { printable } from '../../platform/printable.ts';
 import { requireClusters } from '../../store/notFound.ts';
 import { int4, text, textArray } from '../../store/schema/columns.ts';
 import { nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
-import type { Store } from '../../store/store.ts';
+import type { ReadStore } from '../../store/store.ts';
 import { readChange } from '../hours/change.ts';
 import { type RowOutput, rowsText, type ShownRows } from '../rowsText.ts';
 import readReadinessSql from './sql/readReadiness.sql';
@@ -35,16 +35,24 @@ const SHOWN: ShownRows<RowOf<typeof readReadiness>> = {
   empty: NO_NODE,
 };
 
-export interface ReadinessCommand {
-  readonly store: Store;
+interface AskedReadiness {
+  readonly store: ReadStore;
   readonly cluster: readonly string[] | undefined;
+}
+
+export interface ReadinessCommand extends AskedReadiness {
   readonly output: RowOutput;
 }
 
-/** Returns what is printed. Throws NOT_FOUND for a cluster that is not there. */
-export async function runReadiness({ store, cluster, output }: ReadinessCommand): Promise<string> {
+/** Throws NOT_FOUND for a cluster that is not there. */
+export async function readinessOf({ store, cluster }: AskedReadiness) {
   await requireClusters(store, cluster);
-  const { rows } = await store.run(readReadiness, [cluster ?? null, MAX_POOLS]);
+  return (await store.run(readReadiness, [cluster ?? null, MAX_POOLS])).rows;
+}
+
+/** Returns what is printed. Throws as {@link readinessOf}. */
+export async function runReadiness({ store, cluster, output }: ReadinessCommand): Promise<string> {
+  const rows = await readinessOf({ store, cluster });
   const text = rowsText(rows, output, SHOWN);
   if (output !== 'table' || rows.length === 0) return text;
   const { sentence } = await readChange(store, cluster ?? null, new Date());

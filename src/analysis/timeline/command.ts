@@ -9,18 +9,22 @@ import { notFound, requireClusters } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { nodes } from '../../store/schema/views.ts';
 import { inUtc } from '../../store/statements.ts';
-import type { Store } from '../../store/store.ts';
+import type { ReadStore } from '../../store/store.ts';
 import { checkPeriod, type Period } from '../period.ts';
 import { type NodeRow, readTimeline, type TimelineEntry, timelineRow } from './entry.ts';
 import { type Cut, Story } from './story.ts';
 import { storyText } from './text.ts';
 
-export interface TimelineCommand extends Period {
-  readonly store: Store;
+interface AskedTimeline extends Period {
+  readonly store: ReadStore;
   readonly node: string;
   readonly cluster: readonly string[] | undefined;
-  readonly every: boolean;
+  /** Of lines or entries. */
   readonly limit: number;
+}
+
+export interface TimelineCommand extends AskedTimeline {
+  readonly every: boolean;
   readonly output: 'text' | 'json';
 }
 
@@ -28,27 +32,45 @@ type Lines = readonly (readonly StyledText[])[];
 
 /** Returns the lines to print. Throws NOT_FOUND, or SETTING_INVALID for times or a node that do not say enough. */
 export async function runTimeline(command: TimelineCommand): Promise<Lines> {
-  const { store, from, to, every, limit, output } = command;
-  checkPeriod('timeline', command);
+  if (command.output === 'json') return unstyled(JSON.stringify(await entriesOf(command), null, 2));
+  const { from, to } = command;
+  const { node, story } = await storyOf(command, command.every);
+  return storyText(story, { node, from, to });
+}
+
+/** The timeline as few lines. Throws as {@link runTimeline}. */
+export function storyOf(
+  asked: AskedTimeline,
+  every: boolean,
+): Promise<{ readonly node: NodeRow; readonly story: Story }> {
+  return read(asked, async (node, entries) => {
+    const story = new Story(asked.limit, every);
+    for await (const entry of entries) story.add(entry);
+    return { node, story };
+  });
+}
+
+function read<T>(
+  asked: AskedTimeline,
+  work: (node: NodeRow, entries: AsyncIterable<TimelineEntry>) => Promise<T>,
+): Promise<T> {
+  const { store, from, to } = asked;
+  checkPeriod(asked);
   return store.transaction(async (sql) => {
     await sql.run(inUtc);
-    const node = await findNode(sql, command);
+    const node = await findNode(sql, asked);
     const params = [node.cluster, node.node, from, to];
-    const entries = rowsOf(sql, { sql: readTimeline.text, params }, timelineRow);
-    if (output === 'json') return jsonLines(node, command, entries);
-    const story = new Story(limit, every);
-    for await (const entry of entries) story.add(entry);
-    return storyText(story, { node, from, to });
+    return work(node, rowsOf(sql, { sql: readTimeline.text, params }, timelineRow));
   });
 }
 
 /** The node that a command means. Throws as {@link runTimeline}. */
-export function nodeOf(command: TimelineCommand): Promise<NodeRow> {
-  checkPeriod('timeline', command);
+export function nodeOf(command: AskedTimeline): Promise<NodeRow> {
+  checkPeriod(command);
   return command.store.transaction((sql) => findNode(sql, command));
 }
 
-async function findNode(sql: SqlRunner, { node: name, cluster: asked }: TimelineCommand): Promise<NodeRow> {
+async function findNode(sql: SqlRunner, { node: name, cluster: asked }: AskedTimeline): Promise<NodeRow> {
   await requireClusters(sql, asked);
   const { cluster, node, first_seen, last_seen } = nodes;
   const rows = await sql.query((db) =>
@@ -68,20 +90,19 @@ async function findNode(sql: SqlRunner, { node: name, cluster: asked }: Timeline
   return found;
 }
 
-async function jsonLines(
-  { cluster, node }: NodeRow,
-  { from, to, limit }: TimelineCommand,
-  read: AsyncIterable<TimelineEntry>,
-): Promise<Lines> {
-  const entries: TimelineEntry[] = [];
-  let cut: Cut | undefined;
-  for await (const entry of read) {
-    if (entries.length < limit) entries.push(entry);
-    else {
-      cut ??= { entries: 0, from: entry.at };
-      cut.entries += 1;
+/** The timeline as rows of the function. Throws as {@link runTimeline}. */
+export function entriesOf(asked: AskedTimeline) {
+  const { from, to, limit } = asked;
+  return read(asked, async ({ cluster, node }, all) => {
+    const entries: TimelineEntry[] = [];
+    let cut: Cut | null = null;
+    for await (const entry of all) {
+      if (entries.length < limit) entries.push(entry);
+      else {
+        cut ??= { entries: 0, from: entry.at };
+        cut.entries += 1;
+      }
     }
-  }
-  const json = { cluster, node, from: from.toISOString(), to: to.toISOString(), entries, cut: cut ?? null };
-  return unstyled(JSON.stringify(json, null, 2));
+    return { cluster, node, from: from.toISOString(), to: to.toISOString(), entries, cut };
+  });
 }

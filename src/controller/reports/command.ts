@@ -17,12 +17,15 @@ import type { NamedReport } from './table.ts';
 type ReportOutput = (typeof REPORT_OUTPUTS)[number];
 type ReportFailure = (typeof REPORT_FAILURES)[number];
 
-export interface ReportCommand {
+interface AskedReports {
   readonly store: SqlRunner;
   /** Default: every cluster that the role may read. */
   readonly clusters?: readonly string[] | undefined;
   /** Default: every node. */
   readonly nodes?: readonly string[] | undefined;
+}
+
+export interface ReportCommand extends AskedReports {
   readonly output: ReportOutput;
   readonly failOn?: readonly ReportFailure[] | undefined;
 }
@@ -42,8 +45,7 @@ const MAX_NAMES = 10;
 
 /** Throws NOT_FOUND for a cluster or a node that is not there. */
 export async function runReport(command: ReportCommand): Promise<ReportOutcome> {
-  const { store, clusters, output, failOn = [] } = command;
-  await requireClusters(store, clusters);
+  const { clusters, output, failOn = [] } = command;
   const { reports, now } = await readReports(command);
   return {
     text: writeReports(reports, { output, now, cluster: clusters?.length === 1 ? clusters[0] : undefined }),
@@ -63,7 +65,9 @@ const listNodes = (store: SqlRunner, clusters: readonly string[] | undefined) =>
       .orderBy(bytewise(cluster.name), bytewise(node.name)),
   );
 
-async function readReports({ store, clusters, nodes }: ReportCommand) {
+/** Throws as {@link runReport}. */
+export async function readReports({ store, clusters, nodes }: AskedReports) {
+  await requireClusters(store, clusters);
   const known = await listNodes(store, clusters);
   const names = new Set(known.map((each) => each.node));
   const missing = nodes?.find((name) => !names.has(name));

@@ -31,8 +31,9 @@ export function writeReports(reports: readonly NamedReport[], options: OutputOpt
   return printTable(reports, now, { wide: output === 'wide', withCluster: cluster === undefined });
 }
 
-function listOf(reports: readonly NamedReport[]) {
-  const items = reports.map(({ cluster, name, createdAt, status }) => ({
+/** The reports as Kubernetes has them, and the cluster of each. */
+export const itemsOf = (reports: readonly NamedReport[]) =>
+  reports.map(({ cluster, name, createdAt, status }) => ({
     ...REPORT_API,
     metadata: {
       name,
@@ -41,8 +42,11 @@ function listOf(reports: readonly NamedReport[]) {
     },
     status: withoutEmpty(status),
   }));
-  return { apiVersion: 'v1', kind: 'List', metadata: {}, items };
-}
+
+const listOf = (reports: readonly NamedReport[]) => ({
+  ...{ apiVersion: 'v1', kind: 'List', metadata: {} },
+  items: itemsOf(reports),
+});
 
 const UNPRINTABLE = /(?!\n)[\p{C}\p{Zl}\p{Zp}]/gu;
 
