@@ -72,9 +72,15 @@ export default {
     ),
     forbid(
       'programs-without-commands',
-      'Agent and controller know neither analysis nor audit nor doctor nor the page.',
+      'Agent and controller know neither analysis nor audit nor doctor nor the page nor MCP.',
       '^src/(agent|controller)/',
-      '^src/(analysis|audit|doctor|ui)/',
+      '^src/(analysis|audit|doctor|ui|mcp)/',
+    ),
+    allowOnly(
+      'mcp-asks-the-commands',
+      'The MCP server has the answers of the commands, read as the page reads.',
+      '^src/mcp/',
+      '(mcp|analysis|store|platform)/|controller/reports/|ui/(settings|requestError|answers/reader)\\.ts$',
     ),
     allowOnly(
       'page-in-the-browser',

@@ -45,6 +45,20 @@ const withoutFetch = {
   },
 };
 
+/**
+ * The MCP SDK has a copy of Ajv in its files, without Ajv's license. It validates the answers to forms that a server lets a client show, and
+ * `plegwatch mcp` has no form.
+ */
+const withoutAjv = {
+  name: 'without-ajv',
+  setup({ onLoad }) {
+    onLoad({ filter: /@modelcontextprotocol\/server\/dist\/shimsNode\.mjs$/ }, () => ({
+      contents: `export { default as process } from 'node:process';
+        export class DefaultJsonSchemaValidator { getValidator() { throw new Error('left out of the bundle'); } }`,
+    }));
+  },
+};
+
 /** What `plegwatch_build_info` says. */
 function commitOfBuild() {
   const git = spawnSync('git', ['rev-parse', '--short=12', 'HEAD'], {
@@ -93,7 +107,7 @@ const { metafile } = await build({
   // beside (keepNames) costs a call for every function that is made.
   minifyWhitespace: true,
   minifySyntax: true,
-  plugins: [withoutCostlyMetrics, withoutFetch],
+  plugins: [withoutCostlyMetrics, withoutFetch, withoutAjv],
   define: { PLEGWATCH_COMMIT: JSON.stringify(commitOfBuild()) },
   metafile: true,
   external: [
@@ -102,7 +116,7 @@ const { metafile } = await build({
     // gRPC loads it only for services about its own state, which no program of ours offers.
     '@grpc/proto-loader',
   ],
-  loader: { '.sql': 'text' },
+  loader: { '.sql': 'text', '.md': 'text' },
   chunkNames: 'chunks/[name]-[hash]',
   // CommonJS packages inside an ES module bundle ask for `require`.
   banner: {

@@ -10,11 +10,11 @@ import { matchesGlob } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** SQL statements live in files of their own and are imported as text, as the bundler does. */
-const sqlAsText = {
-  name: 'sql-as-text',
+/** SQL statements, and the page of questions, are files of their own that are imported as text, as the bundler does. */
+const filesAsText = {
+  name: 'files-as-text',
   load(id: string) {
-    return id.endsWith('.sql') ? `export default ${JSON.stringify(readFileSync(id, 'utf8'))}` : null;
+    return /\.(sql|md)$/.test(id) ? `export default ${JSON.stringify(readFileSync(id, 'utf8'))}` : null;
   },
 };
 
@@ -81,7 +81,7 @@ const services = {
 };
 
 export default defineConfig({
-  plugins: [sqlAsText],
+  plugins: [filesAsText],
   test: {
     pool: 'forks',
     maxWorkers,

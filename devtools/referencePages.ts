@@ -23,6 +23,7 @@ import { CONTROLLER_SETTINGS } from '../src/controller/config.ts';
 import { REMOVAL_SETTINGS } from '../src/controller/nodeConditions/removal.ts';
 import { REPORT_SETTINGS } from '../src/controller/reports/settings.ts';
 import { DOCTOR_OUTPUT } from '../src/doctor/settings.ts';
+import { MCP_SETTINGS } from '../src/mcp/settings.ts';
 import { COMPLETION_SETTINGS } from '../src/platform/completion.ts';
 import { flagOf, REQUIRED, type Setting, type SettingTable } from '../src/platform/settings.ts';
 import { REDIS_ACL_SETTINGS, redisAcl } from '../src/redis/acl.ts';
@@ -61,6 +62,7 @@ const COMMANDS: Readonly<Record<string, SettingTable>> = {
   fallbacks: FALLBACKS_SETTINGS,
   export: EXPORT_SETTINGS,
   ui: UI_SETTINGS,
+  mcp: MCP_SETTINGS,
   doctor: { output: DOCTOR_OUTPUT },
   'remove-node-conditions': REMOVAL_SETTINGS,
   'redis-acl': REDIS_ACL_SETTINGS,

@@ -247,6 +247,16 @@ const commandLine: CommandLine = {
         });
       },
     },
+    mcp: {
+      description: 'answer programs that speak the Model Context Protocol, on standard input and output',
+      async load() {
+        const { MCP_SETTINGS } = await import('./mcp/settings.ts');
+        return commandWith(MCP_SETTINGS, async (config) => {
+          const { runMcp } = await import('./mcp/mcp.ts');
+          await runMcp(config, stopSignal());
+        });
+      },
+    },
     completion: {
       description: 'print the script with which a shell completes commands and flags',
       async load() {

@@ -306,7 +306,8 @@ function unknownOf(args: readonly string[], knownArguments: number): string[] {
   return [...options, ...others.map((arg) => `${redact(arg)}: there is no such argument`)];
 }
 
-function readOne(setting: Setting<unknown>, raw: string | undefined): unknown {
+/** Throws {@link BadValue}. */
+export function readOne(setting: Setting<unknown>, raw: string | undefined): unknown {
   if (setting.fallback === REQUIRED && (raw === undefined || raw === '')) throw new BadValue('is required');
   return setting.read(raw);
 }

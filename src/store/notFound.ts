@@ -2,9 +2,10 @@
  * The error of a command that was asked for something that the database does not have: it names what there is.
  */
 import { PlegwatchError } from '../platform/errors.ts';
-import { bytewise } from './expressions.ts';
+import { bytewise, oneOf } from './expressions.ts';
 import type { SqlRunner } from './runner.ts';
 import { cluster } from './schema/tables.ts';
+import { nodes } from './schema/views.ts';
 
 const MAX_NAMES = 10;
 
@@ -22,6 +23,22 @@ export async function requireClusters(sql: SqlRunner, asked: readonly string[] |
   const names = known.map(({ name }) => name);
   const missing = asked?.find((name) => !names.includes(name));
   if (missing !== undefined) throw notFound('cluster', missing, names);
+}
+
+/** The nodes of this name. Throws NOT_FOUND unless there is one, or where {@link requireClusters} does. */
+export async function requireNode(sql: SqlRunner, name: string, asked: readonly string[] | undefined) {
+  await requireClusters(sql, asked);
+  const { cluster: ofCluster, node, first_seen, last_seen } = nodes;
+  const rows = await sql.query((db) =>
+    db
+      .select({ cluster: ofCluster, node, first_seen, last_seen })
+      .from(nodes)
+      .where(oneOf(ofCluster, asked ?? null))
+      .orderBy(bytewise(ofCluster), bytewise(node)),
+  );
+  const [found, ...others] = rows.filter((row) => row.node === name);
+  if (found === undefined) throw notFound('node', name, [...new Set(rows.map((row) => row.node))]);
+  return [found, ...others] as const;
 }
 
 function knownNames(name: string, known: readonly string[]): string {

@@ -2,6 +2,7 @@
  * The questions of docs/how-to/questions.md.
  */
 import { readFileSync } from 'node:fs';
+import { questionsIn } from '../../src/mcp/questionsPage.ts';
 
 export interface DocumentedQuestion {
   readonly heading: string;
@@ -17,14 +18,10 @@ export const DOCUMENTED_SQL: readonly string[] = [...page.matchAll(/^```sql\n(.*
   ([, sql = '']) => sql,
 );
 
-const documented: readonly DocumentedQuestion[] = page
-  .split(/^(?=#{2,3} )/m)
-  .filter((section) => section.startsWith('### '))
-  .map((section) => ({
-    heading: section.slice('### '.length, section.indexOf('\n')),
-    sql: /^```sql\n(.*?)^```/ms.exec(section)?.[1] ?? '',
-    columns: /^\| (.*) \|\n\| ---/m.exec(section)?.[1]?.split(' | ') ?? [],
-  }));
+const documented: readonly DocumentedQuestion[] = questionsIn(page).map(({ heading, sql, meaning }) => ({
+  ...{ heading, sql },
+  columns: /^\| (.*) \|\n\| ---/m.exec(meaning)?.[1]?.split(' | ') ?? [],
+}));
 
 /** The beginnings of the questions that are asked of one node's evidence (test/support/evidence.ts), not of a history of two clusters. */
 const OF_ONE_NODE = [

@@ -4,10 +4,8 @@
 import { PlegwatchError } from '../../platform/errors.ts';
 import { type StyledText, unstyled } from '../../platform/printable.ts';
 import { rowsOf } from '../../store/cursor.ts';
-import { bytewise, oneOf } from '../../store/expressions.ts';
-import { notFound, requireClusters } from '../../store/notFound.ts';
+import { requireNode } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
-import { nodes } from '../../store/schema/views.ts';
 import { inUtc } from '../../store/statements.ts';
 import type { ReadStore } from '../../store/store.ts';
 import { checkPeriod, type Period } from '../period.ts';
@@ -71,18 +69,8 @@ export function nodeOf(command: AskedTimeline): Promise<NodeRow> {
 }
 
 async function findNode(sql: SqlRunner, { node: name, cluster: asked }: AskedTimeline): Promise<NodeRow> {
-  await requireClusters(sql, asked);
-  const { cluster, node, first_seen, last_seen } = nodes;
-  const rows = await sql.query((db) =>
-    db
-      .select({ cluster, node, first_seen, last_seen })
-      .from(nodes)
-      .where(oneOf(cluster, asked ?? null))
-      .orderBy(bytewise(cluster), bytewise(node)),
-  );
-  const all = rows.filter((row) => row.node === name);
+  const all = await requireNode(sql, name, asked);
   const [found, another] = all;
-  if (found === undefined) throw notFound('node', name, [...new Set(rows.map((row) => row.node))]);
   if (another !== undefined) {
     const sentence = `Several clusters have a node ${name}: ${all.map((row) => row.cluster).join(', ')}.`;
     throw new PlegwatchError('SETTING_INVALID', sentence, 'Choose one with --cluster.');
