@@ -23,10 +23,12 @@ const MAX_ITEMS = 100;
 /** `less`: how to ask for less. */
 export function boundedAnswer({ about, rows, isCut }: Answer, less: string): Record<string, unknown> {
   const shown = new Shown();
-  let bytes = 0;
+  let left = MAX_BYTES;
   const hasRoom = (value: unknown) => {
-    bytes += Buffer.byteLength(JSON.stringify(value) ?? '');
-    return bytes <= MAX_BYTES;
+    const bytes = Buffer.byteLength(JSON.stringify(value) ?? '');
+    if (bytes > left) return false;
+    left -= bytes;
+    return true;
   };
   const described = Object.entries(about).map(([name, value]) => {
     const each = shown.of(value);

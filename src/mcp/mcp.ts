@@ -27,7 +27,7 @@ const ANSWERED_WITHIN_MS = 30_000;
 export async function runMcp(config: McpConfig, signal: AbortSignal): Promise<void> {
   const log = createLogger(config.logLevel, 'mcp');
   log.info({ version: VERSION, settings: withoutSecrets(config, MCP_SETTINGS) }, 'mcp starting');
-  const database = new Database(config, log);
+  const database = databaseOf(config, log);
   const closed = new AbortController();
   class Transport extends StdioServerTransport {
     override async close(): Promise<void> {
@@ -112,40 +112,37 @@ function explainedError(
   return { code: error.code, message: named(error.message), cure: named(error.cure) };
 }
 
-/** Postgres: opened by the first call that reaches it. */
-class Database {
-  readonly #config: McpConfig;
-  readonly #log: Logger;
-  #opened: Promise<{ readonly store: Store; readonly reader: ReaderUntil }> | undefined;
-
-  constructor(config: McpConfig, log: Logger) {
-    this.#config = config;
-    this.#log = log;
-  }
-
+interface Database {
   /** Throws as {@link openStore} does. */
-  async read(signal: AbortSignal): Promise<ReadStore> {
-    this.#opened ??= this.#open();
-    const { reader } = await this.#opened;
-    const { read } = reader(signal);
-    return { ...eachIn(read), transaction: read };
-  }
+  readonly read: (signal: AbortSignal) => Promise<ReadStore>;
+  readonly close: () => Promise<void>;
+}
 
-  async #open() {
+/** Postgres: opened by the first call that reaches it. */
+function databaseOf(config: McpConfig, log: Logger): Database {
+  let opening: Promise<Store> | undefined;
+  let reader: ReaderUntil | undefined;
+  async function open(): Promise<ReaderUntil> {
     try {
-      const options = { ...this.#config, log: this.#log, applicationName: 'plegwatch mcp' };
-      const store = await openStore(options);
-      return { store, reader: createReader(store, undefined, this.#config.databaseMaxConnections) };
+      opening ??= openStore({ ...config, log, applicationName: 'plegwatch mcp' });
+      const store = await opening;
+      reader ??= createReader(store, undefined, config.databaseMaxConnections);
+      return reader;
     } catch (error) {
       // The next call tries again.
-      this.#opened = undefined;
+      opening = undefined;
       throw error;
     }
   }
-
-  async close(): Promise<void> {
-    // A store that could not be opened was reported to who asked.
-    const opened = await this.#opened?.catch(() => undefined);
-    await opened?.store.close();
-  }
+  return {
+    async read(signal) {
+      const { read } = (await open())(signal);
+      return { ...eachIn(read), transaction: read };
+    },
+    async close() {
+      // A store that could not be opened was reported to who asked.
+      const store = await opening?.catch(() => undefined);
+      await store?.close();
+    },
+  };
 }

@@ -66,18 +66,17 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
       const limited = { store, ...asked, limit: MAX_ROWS };
       if (isRaw) {
         const { entries, cut, ...about } = await entriesOf(limited);
-        return { about: { ...about, cut }, rows: entries, isCut: cut !== null };
+        return { about, rows: entries, isCut: cut !== null };
       }
       const { node: found, story } = await storyOf(limited, false);
-      const { lines, cut = null } = story;
-      const rows = lines.map(({ at, kind, text }) => ({ at, kind, text: text() }));
+      const rows = story.lines.map(({ at, kind, text }) => ({ at, kind, text: text() }));
       const period = { from: asked.from.toISOString(), to: asked.to.toISOString() };
-      return { about: { ...found, ...period, cut }, rows, isCut: cut !== null };
+      return { about: { ...found, ...period }, rows, isCut: story.cut !== undefined };
     },
   ),
   finding: tool(
     'A finding, such as a missed event: what was due, what proves it, why nothing else explains it. Rows are its evidence.',
-    'nothing: plegwatch finding ID prints all of it',
+    'one node; the command plegwatch finding prints all of it',
     { id, cluster, node: nodeOfFinding },
     async (store, asked) => {
       const { evidence, ...about } = explained(await findingOf({ store, ...asked }));
