@@ -43,7 +43,7 @@ BEGIN
   RETURN true;
 END $$;
 
--- Makes the partitions of every table from today to so many days ahead; returns how many were missing.
+-- Makes the partitions of every table from today to this many days ahead; returns how many were missing.
 CREATE FUNCTION store.make_partitions(days_ahead int4) RETURNS int4
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

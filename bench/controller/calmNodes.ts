@@ -17,7 +17,7 @@ const QUEUES = 16;
 const NODES = SHORT ? 200 : 5_000;
 const SECONDS = SHORT ? 10 : 60;
 const MINUTE_MS = 60_000;
-/** A node on which nothing happens reports so many minutes together. */
+/** A node on which nothing happens reports this many minutes together. */
 const MINUTES = 10;
 const IDLE_ASK_MS = 60_000;
 const LINGER_MS = 250;

@@ -13,7 +13,7 @@ const CHANGES_OF_ID = 3;
 export type PreparedRecord = RecordOf<'container_event'> | RecordOf<'relist_change'>;
 export type PreparedBatch = Batch & { readonly records: readonly PreparedRecord[] };
 
-/** Batches of so many records, in the order in which nodes take turns. */
+/** Batches of this many records, in the order in which nodes take turns. */
 export function preparedBatches(nodes: number, batchesANode: number, records: number): PreparedBatch[] {
   const each = Array.from({ length: nodes }, (_, node) => {
     const name = `node-${records}-${node}`;

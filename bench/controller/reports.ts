@@ -177,7 +177,7 @@ async function watchChanges(
   };
 }
 
-/** The most writes that were seen within so many seconds. */
+/** The most writes that were seen within this many seconds. */
 function busiest(writes: readonly { readonly at: number }[], seconds: number): number {
   let most = 0;
   let first = 0;

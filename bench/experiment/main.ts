@@ -1,7 +1,7 @@
 /*
  * `make experiment`: how much processor time Evented PLEG saves containerd and the kubelet, by the number of pods.
  *
- *   two nodes, alike but for the kubelet's gate ──► so many pods on each ──► settle ──► windows ──► more pods ──► …
+ *   two nodes, alike but for the kubelet's gate ──► this many pods on each ──► settle ──► windows ──► more pods ──► …
  *
  * Both nodes are measured in the same windows, so that a busy machine spoils both alike; what is compared is the difference within each
  * window. Between windows nothing happens: the pods sleep, and the kubelets relist.

@@ -16,7 +16,7 @@ import { ContainerState } from '../../src/cri/runtime.ts';
 export interface ExperimentNode {
   readonly containerd: LocalContainerd;
   readonly kubelet: LocalKubelet;
-  /** Returns when so many pods run. */
+  /** Returns when this many pods run. */
   runPods(count: number): Promise<void>;
   /** Replaces one of the pods by another, once it has as many. */
   replacePod(): void;

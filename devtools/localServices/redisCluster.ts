@@ -21,7 +21,7 @@ export interface LocalRedisCluster {
 }
 
 const SLOTS = 16_384;
-/** A master that does not answer for so long counts as failed. */
+/** A master that does not answer for this long counts as failed. */
 const NODE_TIMEOUT_MS = 1_000;
 const READY_WITHIN_MS = 240_000;
 

@@ -15,7 +15,7 @@ export interface ListFate {
   readonly code?: status;
   /** Bytes added to every item. */
   readonly padBytes?: number;
-  /** The response is padded to more than so many bytes. */
+  /** The response is padded to more than this many bytes. */
   readonly padToBytes?: number;
   readonly malformation?: Malformation;
 }

@@ -28,7 +28,7 @@ export interface SimulatedRuntimeOptions extends RuntimeOptions {
   readonly churn?: Omit<ChurnOptions, 'seed'>;
   /** Default: no restarts, except after a crash of the profile. */
   readonly restarts?: RestartPlan | undefined;
-  /** Steps of the runtime's wall clock, so long after the start. */
+  /** Steps of the runtime's wall clock, this long after the start. */
   readonly wallSteps?: readonly { readonly afterMs: number; readonly byMs: number }[];
   /** A simulated kubelet with a PodsAPI on the socket `podsApi`. Default: none. */
   readonly kubelet?: (SimulatedKubeletOptions & { readonly podsApi: string }) | undefined;

@@ -28,7 +28,7 @@ export interface RuntimeOptions {
   readonly profile?: ProfileName | Profile;
   readonly faults?: readonly EventFault[];
   readonly listFaults?: readonly ListFault[];
-  /** Ends each stream so long after it was opened. */
+  /** Ends each stream this long after it was opened. */
   readonly breakStreamAfterMs?: number | undefined;
   /** The status of that end; of several, each stream gets the next in turn. Default UNAVAILABLE. */
   readonly breakStreamWith?: status | readonly status[] | undefined;

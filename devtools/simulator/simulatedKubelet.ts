@@ -114,7 +114,7 @@ export class SimulatedKubelet {
     this.#unsubscribe();
   }
 
-  /** Notices nothing for so long; its PodsAPI answers. */
+  /** Notices nothing for this long; its PodsAPI answers. */
   holdUp(forMs: number): void {
     noteFault(this.#core.truth, 'kubelet_held_up', `${forMs} ms`);
     this.#holds += 1;

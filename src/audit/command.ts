@@ -23,7 +23,7 @@ export interface AuditCommand extends AskedEpochs {
 
 /** Read so long before the time that is asked for: after a quarter of an hour everything is known that a verdict needs. */
 const BEFORE = millis(32 * 60_000);
-/** And so long after it: a verdict may wait for lists for some minutes. */
+/** And this long after it: a verdict may wait for lists for some minutes. */
 const AFTER = millis(20 * 60_000);
 
 /** Returns how many differences it printed. `sql` is a transaction that has just begun: agents go on recording meanwhile. */

@@ -22,7 +22,7 @@ interface Subject {
   last: Mono;
 }
 
-/** A subject is judged when nothing was found on it for so long: verdicts may wait for lists for some minutes. */
+/** A subject is judged when nothing was found on it for this long: verdicts may wait for lists for some minutes. */
 export const SETTLED_AFTER: Micros = millis(20 * 60_000);
 /** A wall-clock time may be off by this much. */
 const CLOCK_ERROR = millis(1_000);

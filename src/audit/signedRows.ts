@@ -24,7 +24,7 @@ export interface SignedRow {
   readonly form: StoredForm;
 }
 
-/** So many seqs are read at once; twice as many each time where there are no rows. */
+/** This many seqs are read at once; twice as many each time where there are no rows. */
 const WINDOW = 5_000;
 
 interface KeyedRow {

@@ -46,7 +46,7 @@ const OPTIONS: ClientOptions = {
   // Records every call for a service that is not offered here.
   'grpc.enable_channelz': 0,
   'grpc.initial_reconnect_backoff_ms': 500,
-  // The first list after a restart of the runtime waits for so long at most.
+  // The first list after a restart of the runtime waits for this long at most.
   'grpc.max_reconnect_backoff_ms': 2_000,
   // Each client has its own connection, so that the failure of one does not affect another.
   'grpc.use_local_subchannel_pool': 1,

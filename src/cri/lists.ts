@@ -35,7 +35,7 @@ export interface AnswerLimits {
   readonly bytes: number;
 }
 
-/** As many items as containers are tracked, and more bytes than so many have on any working node. */
+/** As many items as containers are tracked, and more bytes than this many have on any working node. */
 const LIMITS: AnswerLimits = { items: 50_000, bytes: 64 * 1024 * 1024 };
 /** Heads beyond this are not cached, and their items are decoded each time. */
 const MAX_CACHED_BYTES = 32 * 1024 * 1024;

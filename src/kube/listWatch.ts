@@ -27,7 +27,7 @@ import { type KubeClient, pagesOf, type WatchEvent } from './client.ts';
 import { KubeStatusError, retryAfterMs } from './kubeErrors.ts';
 import { type KubeObject, type Resource, resourceName } from './object.ts';
 
-/** List again after so many failed watches in a row: rejected requests, and other failures. */
+/** List again after this many failed watches in a row: rejected requests, and other failures. */
 const MAX_REJECTED_WATCHES = 5;
 const MAX_FAILED_WATCHES = 20;
 /** A watch that lasted this long was healthy, however it ended. */

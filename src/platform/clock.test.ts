@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { type Mono, mono, wall } from '../protocol/units.ts';
 import { readClocks } from './clock.ts';
 
-/** Reads both clocks while the machine is busy for so many milliseconds at each reading of the monotonic clock. */
+/** Reads both clocks while the machine is busy for this many milliseconds at each reading of the monotonic clock. */
 function readWhileBusy(...busyMs: readonly number[]) {
   let now = 0;
   let readings = 0;

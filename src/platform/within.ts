@@ -2,7 +2,7 @@
  * Waiting with an end.
  */
 
-/** Whether it is resolved within so many milliseconds. Throws what it is rejected with by then. */
+/** Whether it is resolved within this many milliseconds. Throws what it is rejected with by then. */
 export async function within(promise: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {

@@ -4,7 +4,7 @@
 import type { SqlRunner } from './runner.ts';
 import { makePartition } from './statements.ts';
 
-/** Partitions are made so many days ahead; a record from further in the future is absurd. */
+/** Partitions are made this many days ahead; a record from further in the future is absurd. */
 export const DAYS_AHEAD = 3;
 const DAY_US = 86_400_000_000;
 

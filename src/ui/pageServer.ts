@@ -27,7 +27,7 @@ export interface PageServerOptions {
   readonly answers: Readonly<Record<string, Answer>>;
   /** The error of a request that failed for another reason than its own. */
   readonly explain: (error: unknown) => RequestError;
-  /** A client that reads nothing of its answer for so long is disconnected: it must not keep others out. Default: 20 s. */
+  /** A client that reads nothing of its answer for this long is disconnected: it must not keep others out. Default: 20 s. */
   readonly sendTimeoutMs?: number;
   readonly onAnswered: (path: string, status: number, seconds: number) => void;
 }

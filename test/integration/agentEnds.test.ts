@@ -419,7 +419,7 @@ function gapsOf(scope: string): Promise<StoredGap[]> {
   );
 }
 
-/** At least so many gaps of the agent, once they are stored. */
+/** At least this many gaps of the agent, once they are stored. */
 function agentGaps(count: number): Promise<StoredGap[]> {
   return waitFor('the end of the agent is stored', async () => {
     const gaps = await gapsOf('agent');

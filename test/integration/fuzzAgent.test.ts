@@ -28,7 +28,7 @@ import { WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
 const EVENTS = 45_000;
-/** The events are sent in so many parts, each with at least one list: an agent requests slow lists rarely. */
+/** The events are sent in this many parts, each with at least one list: an agent requests slow lists rarely. */
 const PARTS = 9;
 /** Fewer events than the reader buffers while the main process does not run. */
 const EVENTS_PER_STEP = 500;

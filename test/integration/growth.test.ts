@@ -51,7 +51,7 @@ needs('postgres')('twice as many nodes', () => {
   });
 });
 
-/** How many pages each kind of work looks at, with so many nodes. */
+/** How many pages each kind of work looks at, with this many nodes. */
 async function pagesOf(count: number): Promise<Record<string, number>> {
   const databaseUrl = await server.database();
   const agents = Array.from({ length: count }, (_, i) => agentIncarnation(`node-${i}`));

@@ -51,7 +51,7 @@ needs('postgres', 'redis-server')('the store', () => {
     return values.find(({ labels }) => labels['claim'] === claim)?.value ?? 0;
   };
 
-  /** Lets the last batches of an incarnation have been stored so many minutes ago. */
+  /** Lets the last batches of an incarnation have been stored this many minutes ago. */
   const silentFor = (one: BatchIncarnation, minutes: number) =>
     rows(
       `UPDATE store.epoch SET last_seen = last_seen - $2 * interval '1 min', last_new_at = last_new_at - $2 * interval '1 min' WHERE epoch = $1`,

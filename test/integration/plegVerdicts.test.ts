@@ -113,7 +113,7 @@ const ONE_RELIST = {
   lists: 2,
 };
 
-/** The minutes in which lists of both hung, while tasks of the node waited for so many seconds of each. */
+/** The minutes in which lists of both hung, while tasks of the node waited for this many seconds of each. */
 const pressed = (waits: Partial<NodePressure>, minutes = [2, 3, 4, 5]): VerdictScenario => {
   const none = { cpuSome: 0, ioSome: 0, ioFull: 0, memorySome: 0, memoryFull: 0 };
   const pressure = { span: 60 * SECOND, ...none, ...waits };
@@ -659,7 +659,7 @@ function kubeletMinute(t: number, kubelet: Partial<KubeletFigures>): KubeletMinu
   };
 }
 
-/** What is stored of an agent that died after so many seconds, more than three minutes ago. */
+/** What is stored of an agent that died after this many seconds, more than three minutes ago. */
 async function dies(databaseUrl: string, node: string, afterS: number): Promise<void> {
   await query(
     databaseUrl,

@@ -16,7 +16,7 @@ const [SECOND, MINUTE] = [1_000_000, 60_000_000];
 const STARTED = Math.floor(Date.now() / 3_600_000 - 2) * 3_600_000;
 const at = (minute: number) => new Date(STARTED + minute * 60_000).toISOString();
 
-/** From half a minute on: two minutes, ten calm ones, and one more. Its tasks waited for so many seconds for a processor. */
+/** From half a minute on: two minutes, ten calm ones, and one more. Its tasks waited for this many seconds for a processor. */
 const ROWS = [
   { from: 0.5, minutes: 1, waited: 30, ms: 100, errors: 1 },
   { from: 1.5, minutes: 1, waited: 30, ms: 10, errors: 0 },

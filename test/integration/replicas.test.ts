@@ -3,7 +3,7 @@
  * Evidence of a simulated fleet is stored meanwhile, each record once.
  *
  * PLEGWATCH_REPLICA_MINUTES is for how long each of the two is done again and again, and PLEGWATCH_REPLICA_NODES the size of the fleet: `make
- * test-long` sets both. With PLEGWATCH_REPLICA_STARTS its nodes have 30 pods each, and so many start each second on all of them together: `make
+ * test-long` sets both. With PLEGWATCH_REPLICA_STARTS its nodes have 30 pods each, and this many start each second on all of them together: `make
  * fleet CONTROLLERS=2` does that with the large fleet.
  */
 import { setTimeout as delay } from 'node:timers/promises';

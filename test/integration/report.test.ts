@@ -729,7 +729,7 @@ function start(
   return writer;
 }
 
-/** Stores a node with an hour of evidence and so many misses; its report is due. */
+/** Stores a node with an hour of evidence and this many misses; its report is due. */
 async function storeNode(name: string, misses: number, state = {}): Promise<number> {
   const id = await bed.evidence.node(name);
   await bed.evidence.state(id, state);

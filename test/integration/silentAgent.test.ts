@@ -14,7 +14,7 @@ import { EvidenceFixture } from '../support/storedRecords.ts';
 import { CLUSTER, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** Longer than a busy machine keeps a process from running: only an agent that is dead sends nothing for so long. */
+/** Longer than a busy machine keeps a process from running: only an agent that is dead sends nothing for this long. */
 const SILENCE_S = 45;
 
 let system: System;

@@ -1,5 +1,5 @@
 /*
- * How many bytes a record takes in Postgres. With PLEGWATCH_BYTES_NODES, so many nodes run for a day, and the test prints where the bytes are: the
+ * How many bytes a record takes in Postgres. With PLEGWATCH_BYTES_NODES, this many nodes run for a day, and the test prints where the bytes are: the
  * figures of docs/development/measurements.md.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';

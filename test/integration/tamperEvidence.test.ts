@@ -610,7 +610,7 @@ function append({ spool }: SignedAgent, from: number, to: number, later = 0): vo
   for (let n = from; n <= to; n += 1) spool.append(recordOf(n, later), null);
 }
 
-/** `later`: so many microseconds. */
+/** `later`: this many microseconds. */
 function recordOf(n: number, later: number): EvidenceRecord {
   const t = n + later;
   if (n % 120 === 0) return missedFinding({ t, containerId: hexId(n), findingId: idOf(n) });

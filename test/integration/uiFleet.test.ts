@@ -76,7 +76,7 @@ needs('postgres', 'chromium')('the page over days', () => {
          END LOOP; END $$`,
     );
 
-  /** Findings of a node, as many as these, a second after the other, the last one so long ago. */
+  /** Findings of a node, as many as these, a second after the other, the last one this long ago. */
   const addFindings = (node: string, kind: string, many: number, ago: string) =>
     query(
       databaseUrl,

@@ -67,12 +67,12 @@ const minute = (from: number, relists: number, span = 60): EvidenceRecord => ({
 /** The first records of an agent that found another one in the spool that had not stopped. */
 const cutOff = (from: number, cause: string) => [gap('agent', from, 0.1, cause), gap('stream', 0, null)];
 
-/** An incarnation that started so many seconds after the first one and wrote its last batch so many seconds later. */
+/** An incarnation that started this many seconds after the first one and wrote its last batch this many seconds later. */
 function incarnation(no: number, startedS: number): BatchIncarnation {
   return agentIncarnation('node-a', no, Date.now() - BEGAN - startedS * 1_000);
 }
 
-/** A batch that was sealed so many seconds after the start of its epoch. */
+/** A batch that was sealed this many seconds after the start of its epoch. */
 const cut = (
   agent: BatchIncarnation,
   atS: number,

@@ -35,7 +35,7 @@ const INTERVALS: DeliveryIntervals = {
   intervalResend: millis(2_000),
 };
 const OWN_INTERVALS = { intervalIdle: millis(5_000), intervalRedisRetry: millis(2_000) };
-/** After so many reads in vain an agent gives a segment up. One that needs its space does so earlier. */
+/** After this many reads in vain an agent gives a segment up. One that needs its space does so earlier. */
 const MAX_READS = 10;
 /** The longest time between two turns of the controller. */
 const TURN_MS = 400;

@@ -7,7 +7,7 @@
  */
 import { vi } from 'vitest';
 
-/** So many turns of the event loop without anything new: a promise needs none, and a simulated call to a disk one. */
+/** This many turns of the event loop without anything new: a promise needs none, and a simulated call to a disk one. */
 const QUIET_TURNS = 3;
 const { setImmediate } = globalThis;
 

@@ -36,7 +36,7 @@ export class FaultyDisk implements SpoolFiles {
     this.#unreadable.push({ path, sector: Math.floor(byte / SECTOR_BYTES) });
   }
 
-  /** So many reads return another sector of the file in place of one. */
+  /** This many reads return another sector of the file in place of one. */
   misdirect(path: string, sector: number, other: number, times = Number.POSITIVE_INFINITY): void {
     this.#misdirected.push({ path, sector, other, times });
   }

@@ -107,7 +107,7 @@ export class IngestBed {
   readonly ackedSeq = async (one: BatchIncarnation): Promise<number | undefined> =>
     (await this.sender.reply(one))?.ackedSeq;
 
-  /** Waits until so many connections to the store wait for locks. */
+  /** Waits until this many connections to the store wait for locks. */
   readonly lockWaits = (count: number): Promise<void> =>
     passes(async () => {
       const waiting = await this.rows(

@@ -22,7 +22,7 @@ export type CriMessageKind = (typeof MESSAGE_KINDS)[number];
 const PODS = 6;
 const STATES: readonly [ContainerState, ...ContainerState[]] = [0, 1, 2, 3];
 const TYPES: readonly [ContainerEventType, ...ContainerEventType[]] = [0, 1, 2, 3];
-/** So many ids recur, in several kinds of message; others appear once. */
+/** This many ids recur, in several kinds of message; others appear once. */
 const RECURRING_IDS = 40;
 
 /** `nowNs`: the times in the message. */

@@ -54,7 +54,7 @@ export class ModelDisk implements SpoolFiles {
     this.#syncCode = code;
   }
 
-  /** Cuts power after so many calls. Infinity: never. */
+  /** Cuts power after this many calls. Infinity: never. */
   cutAfter(steps: number): void {
     this.#left = steps;
   }

@@ -41,7 +41,7 @@ export class SignedAgent {
   }
   readonly #isSigned: boolean;
 
-  /** Ships what is in the spool in batches of so many records. `arrive`: what becomes of the batches, all of which arrive in order if it is left out. */
+  /** Ships what is in the spool in batches of this many records. `arrive`: what becomes of the batches, all of which arrive in order if it is left out. */
   async ship(size = 500, arrive = (batches: Envelope[]): Envelope[] => batches): Promise<Envelope[]> {
     const batches: Envelope[] = [];
     for (const delivery of this.#deliveries.all) {

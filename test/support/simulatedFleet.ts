@@ -57,7 +57,7 @@ const LARGE_PODS = 30;
 const NODES_A_PROCESS = 500;
 const NODES_STARTED_A_MINUTE = 600;
 
-/** Pods of hours on each of very many nodes, of which so many start each second on all of them together. */
+/** Pods of hours on each of very many nodes, of which this many start each second on all of them together. */
 export const largeFleet = (nodes: number, startsASecond: number): FleetSize => ({
   processes: Math.ceil(nodes / NODES_A_PROCESS),
   nodes,

@@ -19,10 +19,10 @@ const STOPPED = EVENT_TYPES.indexOf('STOPPED');
 export interface TrafficRates {
   readonly nodes: number;
   readonly minutes: number;
-  /** Of the last so many of these minutes the nodes send a record too. */
+  /** Of the last this many of these minutes the nodes send a record too. */
   readonly recorded: number;
   readonly pods: number;
-  /** A node starts a pod, and ends another one, once in so many minutes. */
+  /** A node starts a pod, and ends another one, once in this many minutes. */
   readonly minutesAPod: number;
   readonly relistPeriodMs: number;
   /** Nothing happens, so that this many minutes are one record. Default 1. */
@@ -269,7 +269,7 @@ export class TrafficNode {
     };
   }
 
-  /** The record of so many minutes, from this one on, in which nothing happens. */
+  /** The record of this many minutes, from this one on, in which nothing happens. */
   calmMinutes(from: number, minutes: number): RecordOf<'relist_minute'> {
     const minute = this.minute(from);
     const { calls } = minute.kubelet ?? {};

@@ -66,7 +66,7 @@ export class EvidenceFixture {
     );
   }
 
-  /** Lets the agent of a node be known to run for so many seconds more. */
+  /** Lets the agent of a node be known to run for this many seconds more. */
   async runsUntil(id: number, seconds: number): Promise<void> {
     await this.#do(
       `WITH e AS (UPDATE store.epoch SET last_seen = now() + $2 * interval '1 second' WHERE node_id = $1)
@@ -154,7 +154,7 @@ export class EvidenceFixture {
     return finding;
   }
 
-  /** Adds a fallback of the kubelet, so many seconds ago. */
+  /** Adds a fallback of the kubelet, this many seconds ago. */
   async fallback(id: number, reason: string, ageS = 0): Promise<void> {
     await this.#do(
       `SELECT store.make_partition('mode_change', d::date) FROM generate_series(now() - interval '1 day', now(), '1 day') AS d`,

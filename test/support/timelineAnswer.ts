@@ -6,7 +6,7 @@ import type { TimelineAnswer } from '../../src/ui/api.ts';
 export const NIGHT = Date.parse('2026-11-22T03:00:00Z');
 export const hour = { from: NIGHT, to: NIGHT + 3_600_000 };
 
-/** The time so many seconds after the hour has begun. */
+/** The time this many seconds after the hour has begun. */
 export const at = (second: number): string => new Date(NIGHT + second * 1000).toISOString();
 
 export const rows = <T>(...all: readonly T[]) => ({ rows: all, cut: null });

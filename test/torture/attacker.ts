@@ -35,7 +35,7 @@ const FLOOD = 1_000;
 const EVERY = 20;
 const MAX_KNOWN = 100;
 const RETRY_MS = 100;
-/** No fault keeps it from Redis for so long. */
+/** No fault keeps it from Redis for this long. */
 const GIVES_UP_AFTER_MS = 240_000;
 
 export interface AttackerOptions {

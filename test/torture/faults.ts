@@ -32,7 +32,7 @@ const UNNOTICED_MS = 15_000;
 /** A container that runs this long is in lists and in the kubelet's status. */
 const RUNS_MS = 2_500;
 
-/** An agent that does not run for so long has stalled. */
+/** An agent that does not run for this long has stalled. */
 const STALL_MS = 2_000;
 
 /** An agent deletes files of its spool once a second, not always. */

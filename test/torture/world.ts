@@ -349,7 +349,7 @@ export class World {
     rmSync(join(this.dir, 'redis', 'dump.rdb'));
   }
 
-  /** Redis has the new password at once, the Secret only after so long. */
+  /** Redis has the new password at once, the Secret only after this long. */
   async changePassword(user: RedisUser, afterMs: number): Promise<void> {
     const [name, number] = this.#passwords[user].split('-');
     const password = `${name}-${Number(number) + 1}`;

@@ -71,7 +71,7 @@ function trueTime({ times }: TrackedContainer, stage: Stage): Mono | null {
 function isLate(occurred: Mono | null, lateness: Micros | null, context: EventContext): boolean {
   const { received, drained, lateAfter } = context;
   if (occurred === null || lateness === null || lateness <= lateAfter) return false;
-  // A reader that was silent for so long may have caused the delay: the event may have been in the socket all the time.
+  // A reader that was silent for this long may have caused the delay: the event may have been in the socket all the time.
   if (received > shift(drained, lateAfter) && drained <= shift(occurred, lateAfter)) return false;
   return context.coveredSince(occurred);
 }

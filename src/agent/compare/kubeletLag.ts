@@ -45,7 +45,7 @@ const BROUGHT_WITHIN: Micros = millis(5_000);
 const DATED_WITHIN: Micros = millis(15_000);
 /** A question that is not answered within this was dropped. */
 const ANSWERED_WITHIN: Micros = millis(60_000);
-/** The kubelet is asked so long before a miss is judged, if it was not asked before. */
+/** The kubelet is asked this long before a miss is judged, if it was not asked before. */
 const ASK_AHEAD: Micros = millis(5_000);
 /** A stall of this process is noticed at its next tick. What arrived meanwhile was taken at about then. */
 const AROUND_STALL: Micros = millis(1_000);

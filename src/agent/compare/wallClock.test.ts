@@ -5,7 +5,7 @@ import { WallClock } from './wallClock.ts';
 const at = (seconds: number): Mono => mono(seconds * 1e6);
 const ns = (seconds: number): bigint => BigInt(Math.round(seconds * 1e9));
 
-/** A clock that showed `wall` at 0, and was set by so many seconds at each of these moments. */
+/** A clock that showed `wall` at 0, and was set by this many seconds at each of these moments. */
 function clockWith(wall: number, ...steps: readonly (readonly [at: number, by: number])[]) {
   const clock = new WallClock();
   let now = wall;

@@ -11,7 +11,7 @@
  */
 import type { HangVerdict, ListCallName } from '../../protocol/record.ts';
 
-/** So many statuses may be unanswered at a time: each leaves a blocked call in the runtime until the hang ends. */
+/** This many statuses may be unanswered at a time: each leaves a blocked call in the runtime until the hang ends. */
 export const MAX_UNANSWERED = 3;
 
 /** A status that does not answer. */

@@ -11,12 +11,12 @@ export const MINUTE: Micros = millis(60_000);
 export const FIRST_MINUTE: Micros = millis(10_000);
 /** A minute goes on for at most a time between these, drawn for each, so that the nodes of a fleet do not report at the same time. */
 const LONGEST_MS = [300_000, 600_000] as const;
-/** It ends so long after the hour of UTC in which it began: in the first minute of the next, for the next row has to begin there. */
+/** It ends this long after the hour of UTC in which it began: in the first minute of the next, for the next row has to begin there. */
 const AFTER_HOUR_MS = [5_000, 50_000] as const;
 const HOUR_US = 3_600_000_000;
 /** If the two clocks of the node drift apart by more than this, each minute says what the wall clock showed. */
 const MAX_DRIFT: Micros = millis(25);
-/** Of one that went on, the times of so many relists are kept at its end, beside the first: what follows is bounded by them. */
+/** Of one that went on, the times of this many relists are kept at its end, beside the first: what follows is bounded by them. */
 const LAST_LISTS = 2;
 
 /** One successful relist. */

@@ -140,7 +140,7 @@ function relist(
   return { relists, failures, burst, stop };
 }
 
-/** A runtime that does nothing but list so many sandboxes and as many containers. */
+/** A runtime that does nothing but list this many sandboxes and as many containers. */
 async function crowd(size: number): Promise<{ readonly socket: string }> {
   const socket = join(bed.folder, 'crowd.sock');
   const ids = Array.from({ length: size }, (_, n) => `id-${n}`);

@@ -28,7 +28,7 @@ const SLOW_LINGER = millis(5_000);
  */
 const MIN_SIGN_MS = 45_000;
 const MAX_SIGN_MS = 60_000;
-/** Records that cannot be read so often in a row are lost. */
+/** Records that cannot be read this often in a row are lost. */
 const MAX_READS = 20;
 
 export interface BatchSenderParts {

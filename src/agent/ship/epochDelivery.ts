@@ -19,7 +19,7 @@ import type { SealedBatch } from './sealedBatch.ts';
 /** The highest ack generation that an envelope can carry. */
 const MAX_ACK_GENERATION = 2_147_483_646;
 
-/** After so many without an answer something is wrong. */
+/** After this many without an answer something is wrong. */
 const MAX_PROBES = 2;
 
 /** What a reply changed. `regressed`: the store knows less than it acknowledged before. */

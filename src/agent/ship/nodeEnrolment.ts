@@ -31,7 +31,7 @@ const HOLD = millis(15_000);
 const MAX_HOLD = millis(180_000);
 /** A key is renewed when this share of its validity is left. */
 const RENEWAL_SHARE = 0.2;
-/** A renewal that was sent so often without an answer has failed. */
+/** A renewal that was sent this often without an answer has failed. */
 const MAX_ATTEMPTS = 3;
 
 const UNANSWERED = 'the controller has not confirmed it';

@@ -11,7 +11,7 @@ import type { Spool } from './spool.ts';
 
 const bed = new SpoolBed(() => ({ sweepInterval: millis(100) }));
 
-/** Runs an incarnation with so many records and returns the name of its epoch. */
+/** Runs an incarnation with this many records and returns the name of its epoch. */
 async function incarnation(records: number): Promise<string> {
   const spool = await bed.open();
   if (records > 0) await write(spool, 1, records);

@@ -31,7 +31,7 @@ export interface Removal {
   readonly bytes: number | null;
 }
 
-/** So many jobs at most wait in a queue; none is added while more than half of them do. */
+/** This many jobs at most wait in a queue; none is added while more than half of them do. */
 export const MAX_WAITING = 64;
 const MAX_DRAWN = 128;
 /** How much of an id is shown. */

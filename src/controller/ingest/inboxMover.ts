@@ -30,7 +30,7 @@ export interface InboxMoverOptions {
   readonly log: Pick<ThrottledLog, 'warn'>;
 }
 
-/** BullMQ keeps so many of its own events of a queue, which nobody reads. */
+/** BullMQ keeps this many of its own events of a queue, which nobody reads. */
 const MAX_EVENTS = 100;
 const RETRY_MS = 1_000;
 /** An inbox that has inputs, but no more than are known to have jobs, is looked into after this time: one may have replaced another. */

@@ -66,7 +66,7 @@ const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
 /** How often inputs are counted; with very many queues more seldom. Where few come, they are committed together after a longer time. */
 const COUNT_INTERVAL_MS = 50;
 const CALM_COUNT_INTERVAL_MS = 200;
-/** So many inputs at a count, or more, are not few. */
+/** This many inputs at a count, or more, are not few. */
 const MANY_INPUTS = 10;
 const READY_WITHIN_MS = 5_000;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SenderTurns } from './senderTurns.ts';
 
-/** Ids of so many inputs of a sender. */
+/** Ids of this many inputs of a sender. */
 const of = (sender: string, count: number): string[] =>
   Array.from({ length: count }, (_, n) => `${sender}.${n}`);
 /** An id of each of so many senders that nobody knows. */

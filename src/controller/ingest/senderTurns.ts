@@ -12,7 +12,7 @@ export class SenderTurns {
   /** In the order of their turns. */
   readonly #senders = new Set<string>();
 
-  /** Chooses at most so many of these ids. */
+  /** Chooses at most this many of these ids. */
   choose(ids: readonly string[], most: number): string[] {
     const waiting = Map.groupBy(ids, senderOf);
     for (const sender of waiting.keys()) this.#senders.add(sender);

@@ -31,7 +31,7 @@ import { reviewToken, type ServiceAccount, type TokenSubject } from './tokenRevi
 export const ENROLMENT_RESULTS = ['enrolled', 'refused', 'dropped', 'failed'] as const;
 export type EnrolmentResult = (typeof ENROLMENT_RESULTS)[number];
 
-/** Token reviews: so many at once, and so many a second. A big cluster that starts anew has enrolled within minutes. */
+/** Token reviews: this many at once, and this many a second. A big cluster that starts anew has enrolled within minutes. */
 const BURST = 200;
 const PER_SECOND = 50;
 const MAX_AT_ONCE = 16;

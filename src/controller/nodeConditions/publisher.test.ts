@@ -51,7 +51,7 @@ class Fleet {
     this.publisher.note(name, this.nodes.get(name)?.uid ?? '', conditions);
   }
 
-  /** A pass after so many minutes. */
+  /** A pass after this many minutes. */
   async pass(minutes = 0): Promise<void> {
     this.ms += minutes * MINUTE_MS;
     await this.publisher.pass(signal);

@@ -11,7 +11,7 @@ interface WatchLimits {
   /** Of a cluster. */
   readonly max: number;
   readonly maxOfNode: number;
-  /** A pod is read for so long, unless its status shows the transition before. */
+  /** A pod is read for this long, unless its status shows the transition before. */
   readonly watchedForMs: number;
   readonly firstReadAfterMs: number;
 }

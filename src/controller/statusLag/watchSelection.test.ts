@@ -125,7 +125,7 @@ test('a transition without a pod that the API server can have is not watched', (
 });
 
 test.each([1, 3])(
-  'an announced start or stop is fresh: where events are late after %d s, it happened at most so long before its event',
+  'an announced start or stop is fresh: where events are late after %d s, it happened at most this long before its event',
   (late) => {
     const both = { ...batch([event({ eventType: 1 }), event()]), lateAfter: late * SECOND };
     const announced = announcedTransitions(both);

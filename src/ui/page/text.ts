@@ -46,7 +46,7 @@ export const visible = (text: string): string =>
 /** The first twelve characters of an id, as crictl shows it. */
 export const shortId = (id: string): string => visible(id.length > 16 ? id.slice(0, 12) : id);
 
-/** A text in lines of so many characters, broken between words; what is left after the last one is cut. */
+/** A text in lines of this many characters, broken between words; what is left after the last one is cut. */
 export function linesOf(text: string, room: number, most: number): string[] {
   const characters = Math.floor(room);
   const lines: string[] = [];

@@ -47,7 +47,7 @@ function containerPairs({ containers }: GroundTruth): [HistoryContainer, History
   );
 }
 
-/** So long, in milliseconds, both must have run at the same time for their exact times to say so. */
+/** This long, in milliseconds, both must have run at the same time for their exact times to say so. */
 const CLEARLY = 510;
 
 /** How long both ran at the same time. */

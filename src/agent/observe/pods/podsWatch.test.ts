@@ -25,7 +25,7 @@ import { AgentMetrics } from '../../metrics.ts';
 import { Gaps } from '../gaps.ts';
 import { PodsWatch } from './podsWatch.ts';
 
-/** Nobody is held up for so long. */
+/** Nobody is held up for this long. */
 const NO_STALL = millis(3_600_000);
 
 let folder: string;

@@ -28,7 +28,7 @@ import { PodsStream, type PodsStreamEnd } from './podsStream.ts';
 
 const RETRY = { firstMs: 1_000, maxMs: 60_000 };
 const MIN_RETRY_MS = 1_000;
-/** A stream that was synced for so long resets the backoff. */
+/** A stream that was synced for this long resets the backoff. */
 const HEALTHY_AFTER: Micros = millis(60_000);
 /** How often an absent socket is looked for. */
 const ABSENT_LOOK: Micros = millis(5_000);

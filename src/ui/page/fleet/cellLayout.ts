@@ -14,7 +14,7 @@ const [MIN_PITCH, MAX_PITCH] = [11, 34];
 /** What the cells of a fleet cover together, as the height of a block as wide as the page. */
 const COVERED = 380;
 
-/** Cells as large as so many allow. */
+/** Cells as large as this many allow. */
 export function layoutOf(width: number, cellsOfFleet: number): CellLayout {
   const fitting = Math.floor(Math.sqrt((width * COVERED) / Math.max(1, cellsOfFleet)));
   const pitch = Math.min(MAX_PITCH, Math.max(MIN_PITCH, fitting));

@@ -21,9 +21,9 @@ export interface Ghost {
 
 /** What a witness showed of a change. */
 export interface Trail {
-  /** It showed the old state for at least so long after the change, in milliseconds; null where that is not known. */
+  /** It showed the old state for at least this long after the change, in milliseconds; null where that is not known. */
   readonly atLeast: number | null;
-  /** And the new one after at most so long. */
+  /** And the new one after at most this long. */
   readonly atMost: number | null;
   /** Why no more is known, in words; null where all is known. */
   readonly why: string | null;
