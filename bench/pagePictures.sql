@@ -1,4 +1,4 @@
--- What a fleet has beside a history (storedHistory.sql): kubelets in fallback until now, agents that do not report, streams that are not watched.
+-- A fleet beside the history (storedHistory.sql): kubelets in fallback until now, agents that do not report, streams that are not watched.
 CREATE TEMP TABLE member AS
 SELECT n.node_id, n.name, right(n.name, 3)::int4 AS number, n.first_seen AS began FROM store.node n WHERE n.first_seen IS NOT NULL;
 

@@ -105,7 +105,7 @@ describe('kubectl plegwatch', () => {
     );
   });
 
-  test('of several releases one must be chosen, and the error names them', () => {
+  test('one of several releases must be chosen, and the error names them', () => {
     const pods = [pod('ui', 'a'), pod('ui', 'b', { 0: 'second', 1: 'hub' })];
     const { code, stderr, calls } = run(['report'], { pods });
     expect([code, calls.length]).toEqual([1, 1]);

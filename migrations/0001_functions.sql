@@ -11,7 +11,7 @@ RETURN CASE type
   WHEN 0 THEN 'CREATED' WHEN 1 THEN 'STARTED' WHEN 2 THEN 'STOPPED' WHEN 3 THEN 'DELETED'
   ELSE 'UNKNOWN(' || type::text || ')' END;
 
--- Of the flags of an event: how its container ended. EXIT_REASONS of the agent.
+-- How a container ended, by the flags of its event. EXIT_REASONS of the agent.
 CREATE FUNCTION store.exit_reason(flags int4) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE (flags >> 12) & 15
   WHEN 0 THEN NULL
@@ -69,7 +69,7 @@ RETURN (SELECT value FROM jsonb_each_text(labels) WHERE key ~ '(pool|nodegroup)$
 CREATE FUNCTION store.kubelet_minor(kubelet_version text) RETURNS int4 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN substring(kubelet_version FROM '^v?1\.(\d{1,4})(?!\d)')::int4;
 
--- What it means in this version that a kubelet gave up its event stream; null unless it did: fallbackConsequence of the protocol. Without a
+-- The consequence in this version of a kubelet that gave up its event stream; null unless it did: fallbackConsequence of the protocol. Without a
 -- subquery, so that the planner inlines it.
 CREATE FUNCTION store.fallback_consequence(mode text, reason text, kubelet_version text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
@@ -108,8 +108,8 @@ CREATE FUNCTION store.share_within(ended_at timestamptz, span_us int8, since tim
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN least(1, store.overlap_ms(ended_at - span_us * interval '1 microsecond', ended_at, since, until) * 1000 / greatest(1, span_us));
 
--- The end of the minutes that a row is about, of an agent: from the one in which it begins up to, without it, the one in which it ends; one at least. Of rows
--- that follow one another, no minute is in none.
+-- The end of the minutes that a row is about, of an agent: from the one in which it begins up to, without it, the one in which it ends; one at least.
+-- Rows that follow one another leave no minute out.
 CREATE FUNCTION store.minutes_to(minute timestamptz, ended_at timestamptz) RETURNS timestamptz
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN greatest(minute + interval '1 minute', date_trunc('minute', ended_at));
@@ -172,7 +172,7 @@ BEGIN
   RETURN a;
 END $$;
 
--- Of one row, that row: the function is strict and the aggregate begins with null. Null for no row.
+-- For one row, that row: the function is strict and the aggregate begins with null. Null for no row.
 CREATE AGGREGATE store.hist_sum(int4[]) (SFUNC = store.hist_add, STYPE = int4[], COMBINEFUNC = store.hist_add, PARALLEL = SAFE);
 
 -- The relists of a minute, in microseconds from its start, as src/store/listTimes.ts packs them. events_to: when the last event was received
@@ -190,7 +190,7 @@ DECLARE
   step int8 := 0;
   n int8;
 BEGIN
-  -- Of one that is stored compressed, each byte would be read from all of it decompressed again.
+  -- Otherwise each byte of a compressed value would be read from all of it decompressed again.
   packed := packed || ''::bytea;
   flags := 0;
   events_to := 0;

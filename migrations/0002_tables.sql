@@ -65,7 +65,7 @@ CREATE TABLE store.node (
 CREATE INDEX node_pleg_unhealthy ON store.node (cluster_id) WHERE is_pleg_unhealthy;
 CREATE INDEX node_claimed_at ON store.node (cluster_id, claimed_at) WHERE claimed_at IS NOT NULL;
 
--- What nodes sign their batches with: the keys that agents enrolled with a token of their pod. Each is valid as long as its token.
+-- The keys with which nodes sign their batches: agents enrolled them with a token of their pod. Each is valid as long as its token.
 CREATE TABLE store.node_key (
   node_id int4 NOT NULL REFERENCES store.node ON DELETE CASCADE,
   cluster_id int2 NOT NULL,
@@ -191,8 +191,8 @@ CREATE TABLE store.signed_head (
   PRIMARY KEY (node_id, epoch, seq, from_seq)
 );
 
--- What ingest knows of an epoch and its node when it judges a batch with the seqs first to last, none if last is below first. The caller has locked the
--- epoch. The planner inlines it.
+-- The state of an epoch and its node by which ingest judges a batch with the seqs first to last, none if last is below first. The caller has locked
+-- the epoch. The planner inlines it.
 --   fresh             the seqs of the batch that were not received yet; fills_gap: some of them had been declared lost
 --   context_id        null where the context of the batch is not stored yet
 --   is_superseded     the node has a later incarnation
@@ -227,8 +227,8 @@ CREATE FUNCTION store.boots_at_once(of_node int4) RETURNS TABLE (boot_id text, s
       AND least(b.wrote_at, o.wrote_at) > greatest(b.started_at, o.started_at))
 $$;
 
--- flags: the CRI's event type in the low byte, 256 replayed, 512 has_sandbox_status, 1024 is_sandbox. Of an event that says how its container ended, the
--- reason from bit 12 (see store.exit_reason; 0 for no exit), and the exit code from bit 16 with 2048 if it is known.
+-- flags: the CRI's event type in the low byte, 256 replayed, 512 has_sandbox_status, 1024 is_sandbox. For an event that says how its container ended:
+-- the reason from bit 12 (see store.exit_reason; 0 for no exit), the exit code from bit 16 with 2048 if it is known.
 CREATE TABLE store.container_event (
   received_at timestamptz NOT NULL,
   created_ns int8 NOT NULL,
@@ -291,7 +291,7 @@ CREATE INDEX relist_change_container ON store.relist_change (container_key);
 -- The figures of one minute, which goes on while nothing happens, up to ten; durations in microseconds.
 --   ended_at, wall_at                the end of the minute: its start and its length, and what the node's wall clock showed
 --   hist, kubelet_hist               without the empty buckets at the end
---   lists                            the times of each relist, from the minute's start: store.relists_of. Of a minute that went on, those of the first and
+--   lists                            the times of each relist, from the minute's start: store.relists_of. If it went on: those of the first and
 --                                    of the last two
 --   kubelet_*                        from the kubelet's own metrics; null where it was not scraped or did not report them
 --   kubelet_intervals, _interval_us  the times between two relists that it counted in its mode at the end of the minute; their sum
@@ -398,13 +398,13 @@ CREATE INDEX relist_minute_node ON store.relist_minute (node_id, minute) WITH (f
 CREATE INDEX relist_minute_slow ON store.relist_minute (node_id, minute)
   WHERE kubelet_counted_to IS NOT NULL AND (kubelet_hist[12] > 0 OR kubelet_last_seen_age_ms > 10000);
 
--- Of plegwatch.status_checks.
+-- For plegwatch.status_checks.
 CREATE INDEX relist_minute_statuses ON store.relist_minute (node_id, minute) WHERE statuses_asked IS NOT NULL;
 
--- Of store.list_hang.
+-- For store.list_hang.
 CREATE INDEX relist_minute_hang ON store.relist_minute (node_id, hang_from) WHERE hang_from IS NOT NULL;
 
--- What the minutes of an hour add up to, for answers over days: reading a week of it takes a sixtieth of reading the minutes, and it is kept longer.
+-- Sums of the minutes of an hour, for answers over days: reading a week of it takes a sixtieth of reading the minutes, and it is kept longer.
 --   hour                    of UTC
 --   minute_bits             a bit for each minute of the hour that a row is about: of agents that follow one another in a minute, both have it
 --   listed_us               of span_us, the minutes with a relist
@@ -593,7 +593,7 @@ CREATE INDEX finding_detected_at ON store.finding (node_id, detected_at);
 -- An event looks up the misses of its container. They are few beside the other findings, and most nodes have none.
 CREATE INDEX finding_missed ON store.finding (node_id, container_id, event_type) WHERE kind = 'missed';
 
--- What became known later about a finding. Insert only, so that the order of arrival does not matter.
+-- Later knowledge about a finding. Insert only, so that the order of arrival does not matter.
 --   resolved, overdue            from the agent, or from an event of another epoch
 --   lag_min, lag_max             value_ms: bounds of the status lag
 --   lag_anomalous                value_ms: 1 or 0
@@ -673,7 +673,7 @@ CREATE TABLE store.ready_change (
   PRIMARY KEY (node_id, at)
 );
 
--- What distinguishes a Node from others, from the controller's watch: a row for each change. `labels` has those with a key that the controller
+-- The distinctive fields of a Node, from the controller's watch: a row for each change. `labels` has those with a key that the controller
 -- was set to store. The latest row of a Node stays as long as the Node.
 CREATE TABLE store.node_info (
   node_id int4 NOT NULL REFERENCES store.node ON DELETE CASCADE,

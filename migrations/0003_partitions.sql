@@ -32,7 +32,7 @@ BEGIN
   IF EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass(format('store.%I', child)) AND NOT inhdetachpending) THEN
     RETURN false;
   END IF;
-  -- What ATTACH takes anyway: two that make partitions of one table wait for each other, and no reader can take it.
+  -- The lock that ATTACH takes anyway: two that make partitions of one table wait for each other, and no reader can take it.
   EXECUTE format('LOCK TABLE store.%I IN SHARE UPDATE EXCLUSIVE MODE', of_table);
   IF EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass(format('store.%I', child)) AND NOT inhdetachpending) THEN
     RETURN false;

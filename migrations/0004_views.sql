@@ -38,8 +38,8 @@ WHERE last.to_mode <> 'Unknown' AND t.at IS NOT NULL
   AND (t.is_end OR NOT EXISTS (
     SELECT FROM store.mode_change m WHERE m.node_id = e.node_id AND m.at > e.kubelet_seen_to AND m.at <= e.next_seen_from));
 
--- What a node's agent reports now. An agent that was never seen, is silent, or has started and not reported yet, says nothing of the
--- present.
+-- The present state of a node, as its agent reports it. An agent that was never seen, is silent, or has started and not reported yet, says nothing of
+-- the present.
 CREATE VIEW store.node_detail WITH (security_invoker = true) AS
 SELECT n.node_id, c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
@@ -120,7 +120,7 @@ LEFT JOIN store.context x ON x.context_id = h.context_id
 LEFT JOIN store.container o ON o.node_id = h.node_id AND o.container_key = h.container_key AND o.day = h.day
 LEFT JOIN store.container s ON s.node_id = h.node_id AND s.container_key = o.sandbox_key AND s.day = h.day;
 
--- With the numbers of node and cluster, for other views. Of what the kubelet knew:
+-- With the numbers of node and cluster, for other views. The kubelet's knowledge:
 --   kubelet_at_least_ms, _at_most_ms   bounds of the kubelet lag: of a miss by its proof; of kubelet_late until the kubelet was asked, and until its
 --                                      status showed it, the pod ended or another container replaced it, at the latest; null where the runtime took
 --                                      the change back
@@ -247,8 +247,9 @@ LEFT JOIN LATERAL (
 ) successor ON true
 WHERE e.last_seq > 0;
 
--- What an agent that was killed had not written yet of a calm time, up to ten minutes: from the end of its last row. One that stopped has written its last
--- minute. is_covered: a session was open that had shown an event, so that the stream was observed. has_kubelet: its rows say how the kubelet relists.
+-- The part of a calm time, up to ten minutes, that a killed agent had not written yet: from the end of its last row. One that stopped has written its
+-- last minute. is_covered: a session was open that had shown an event, so that the stream was observed. has_kubelet: its rows say how the kubelet
+-- relists.
 CREATE VIEW store.unwritten_end WITH (security_invoker = true) AS
 SELECT s.node_id, s.epoch, s.end_cause, m.ended_at AS from_at, s.ended_at AS to_at, m.kubelet_relists IS NOT NULL AS has_kubelet,
        coalesce((SELECT c.closed_at IS NULL AND c.armed_at IS NOT NULL FROM store.stream_session c
@@ -289,8 +290,8 @@ LEFT JOIN store.context x ON x.context_id = m.context_id;
 
 -- A gap that its agent left open, above all the last one (`agent`, `stopped`), lasts until the next incarnation starts; lists, scrapes and the
 -- kubelet's status that it waited for, until nobody did. Where no agent
--- said how an epoch ended, the gap `agent` `silent` says that nothing is known of the time after it; it disappears if more arrives. What was
--- not decided when an epoch ended never will be: the gap `findings` says since when a finding may be lacking, and why it ended.
+-- said how an epoch ended, the gap `agent` `silent` says that nothing is known of the time after it; it disappears if more arrives. Nothing more is
+-- decided after the end of an epoch: the gap `findings` says since when a finding may be lacking, and why it ended.
 CREATE VIEW plegwatch.gaps WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, g.scope, g.cause, g.from_at, g.to_at, g.epoch, g.from_seq, g.to_seq, g.records,
        g.filled_at, g.gap_id, g.record_bytes
@@ -351,7 +352,7 @@ CROSS JOIN LATERAL (
   ), span AS (
     SELECT s.epoch, s.last_seq, greatest(s.started_at, since, kept.gaps) AS from_at,
            least(coalesce(s.ended_at, s.complete_through), until) AS to_at,
-           -- Of a calm time only its end says how it was: that is still to come, or a gap that follows from the last minute.
+           -- Only the end of a calm time says how it was: that is still to come, or a gap that follows from the last minute.
            s.ended_at IS NULL AS is_running,
            s.ended_at IS NULL OR s.decided_through < s.ended_at AND s.end_cause NOT IN ('stopped', 'suspended') AS lacks_end
     FROM store.epoch_span s, kept
@@ -511,8 +512,8 @@ FROM (
   GROUP BY c.name, n.name, r.minute, r.day
 ) m;
 
--- The two calls of each relist, and whether their answers were complete. One that failed has its begin and its end for both. Of a row about more than two minutes
--- only the first relist and the last two are here.
+-- The two calls of each relist, and whether their answers were complete. One that failed has its begin and its end for both. For a row about more
+-- than two minutes, only the first relist and the last two are here.
 CREATE VIEW plegwatch.relists WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node,
        m.began_at + l.sandboxes_from * interval '1 microsecond' AS sandboxes_from,
@@ -576,7 +577,7 @@ LEFT JOIN store.context x ON x.context_id = r.context_id
 LEFT JOIN store.container o ON o.node_id = r.node_id AND o.container_key = r.slow_status_key AND o.day = r.day
 WHERE r.statuses_asked IS NOT NULL;
 
--- What a verdict on a list that hangs rests on, in a sentence: of reports, timelines and views alike.
+-- Why a list that hangs got its verdict, in a sentence: for reports, timelines and views alike.
 CREATE FUNCTION store.list_hang_why(call text, verdict text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE verdict
   WHEN 'container' THEN call || ' waits for this container: its status does not answer, others do'
@@ -803,7 +804,7 @@ LEFT JOIN LATERAL (
 ) k ON true
 WHERE f.kind = 'short_life';
 
--- What each finding rests on, for somebody who wants to check it: a row for each time and each record, in words.
+-- The evidence of each finding, for somebody who wants to check it: a row for each time and each record, in words.
 --   line             the order in which to read the rows
 --   at, until        the time, or the period, that the row is about
 --   fact, record     what was seen, and the view and key where it is stored; record is null for what only the proof says

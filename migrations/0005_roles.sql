@@ -70,7 +70,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- What a role needs, and `plegwatch doctor` looks for: relations and their columns, and functions. A reader reads the views, and with them the
+-- Objects that a role needs and `plegwatch doctor` looks for: relations and their columns, and functions. A reader reads the views, and with them the
 -- tables: views run with the rights of who reads them.
 --
 -- A controller reads, adds, updates what is kept current, empties its own queues, and deletes a node that has no history with its

@@ -184,7 +184,7 @@ LEFT JOIN LATERAL (
 ) s ON true
 WHERE m.to_mode IN ('Fallback', 'HintDisabled');
 
--- What a Node was in each period, its first row also before it: labels are older than the controller that stored them.
+-- The fields of a Node in each period, its first row also before it: labels are older than the controller that stored them.
 CREATE VIEW store.node_info_period WITH (security_invoker = true) AS
 SELECT i.node_id, i.cluster_id, i.labels, i.os_image, i.kernel_version,
        CASE WHEN lag(i.at) OVER of_node IS NULL THEN timestamptz '-infinity' ELSE i.at END AS from_at,
@@ -197,7 +197,7 @@ CREATE FUNCTION store.node_group(labels jsonb, os_image text, kernel_version tex
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN nullif(CASE by_label WHEN 'os_image' THEN os_image WHEN 'kernel_version' THEN kernel_version ELSE labels ->> by_label END, '');
 
--- What the minutes from since to until add up to, by context and hour or part of one: whole hours are read as such, minutes only of the hours in which
+-- Sums of the minutes from since to until, by context and hour or part of one: whole hours are read as such, minutes only of the hours in which
 -- the period begins or ends, and of each what is within it. at: the hour, or the minute. A single query without STRICT, so that the planner inlines it.
 CREATE FUNCTION store.coverage(since timestamptz, until timestamptz)
 RETURNS TABLE (node_id int4, context_id int4, at timestamptz, is_hour bool, span_us int8, covered_us int8, matched int8, relists int8, max_us int8)

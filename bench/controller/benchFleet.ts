@@ -1,6 +1,6 @@
 /*
  * The senders: a simulated fleet in processes of its own. Each node has an agent's own observer, spool and shipper
- * (devtools/fleet/fleetNode.ts), so records are batched, encoded and sent as agents do it. What they use is counted for themselves.
+ * (devtools/fleet/fleetNode.ts), so records are batched, encoded and sent as agents do it. Their own use is counted separately.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

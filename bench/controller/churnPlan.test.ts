@@ -13,7 +13,7 @@ const records = sent.flatMap((batch) => batch.records);
 const events = records.filter(({ type }) => type === 'container_event') as RecordOf<'container_event'>[];
 const changes = records.filter(({ type }) => type === 'relist_change') as RecordOf<'relist_change'>[];
 
-describe('what busy nodes send', () => {
+describe('the plan of busy nodes', () => {
   it('has about as many events a second as asked for', () => {
     expect(events.length / SECONDS / 200).toBeGreaterThan(0.8);
     expect(events.length / SECONDS / 200).toBeLessThan(1.2);

@@ -45,7 +45,7 @@ interface PlannedRecord {
   readonly record: (clock: PlanClock) => EvidenceRecord;
 }
 
-/** How long a pod lives, so that this many nodes have this many events a second. */
+/** How long a pod lives, so that the nodes have the events a second that are asked for. */
 export const lifetimeMs = (nodes: number, eventsASecond: number): number =>
   Math.round((1_000 * nodes * PODS * EVENTS_A_POD) / eventsASecond);
 

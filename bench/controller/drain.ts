@@ -89,7 +89,7 @@ async function roundsOf(
   return rounds;
 }
 
-/** The controllers, which were stopped while their queues were filled, drain them until this many inputs and jobs are left. */
+/** The controllers, which were stopped while their queues were filled, drain them until at most this many inputs and jobs are left. */
 export async function timedDrain(
   system: ControllerSystem,
   batches: readonly PreparedBatch[],

@@ -95,7 +95,7 @@ async function rateOfOthers(
   try {
     await holder.query('BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0');
     await holder.query('SELECT 1 FROM store.node WHERE name = ANY ($1) FOR UPDATE', [[...locked]]);
-    // What waits is an input and a job.
+    // Each waiting batch is an input and a job.
     const { rate } = await timedDrain(system, batches, others, 2 * waiting);
     await holder.query('COMMIT');
     await drained(system);

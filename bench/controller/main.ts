@@ -61,7 +61,7 @@ async function main(): Promise<boolean> {
       page += `\n### ${part.title}\n\nFailed.\n`;
       isMet = false;
     }
-    // What is known so far, even if a later part is interrupted.
+    // The results so far, even if a later part is interrupted.
     writeResult('controller.md', page);
   }
   return isMet;

@@ -1,6 +1,6 @@
 /*
- * Nodes that an API server knows, with agents that a store knows: some report each minute, the others have been silent for an hour. What agents
- * send are real batches; no agent runs.
+ * Nodes that an API server knows, with agents that a store knows: some report each minute, the others have been silent for an hour. Batches are real,
+ * as agents send them; no agent runs.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { NODES } from '../../src/kube/object.ts';

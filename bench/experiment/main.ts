@@ -1,7 +1,7 @@
 /*
  * `make experiment`: how much processor time Evented PLEG saves containerd and the kubelet, by the number of pods.
  *
- *   two nodes, alike but for the kubelet's gate ──► this many pods on each ──► settle ──► windows ──► more pods ──► …
+ *   two nodes, alike but for the kubelet's gate ──► a number of pods on each ──► settle ──► windows ──► more pods ──► …
  *
  * Both nodes are measured in the same windows, so that a busy machine spoils both alike; what is compared is the difference within each
  * window. Between windows nothing happens: the pods sleep, and the kubelets relist.
@@ -142,7 +142,7 @@ async function measure(off: ExperimentNode, on: ExperimentNode, pods: number): P
 
 async function measureWindow(off: ExperimentNode, on: ExperimentNode): Promise<[Use, Use]> {
   const nodes = [off, on] as const;
-  // What answering for the metrics costs is not in the window.
+  // The cost of answering for the metrics is not in the window.
   const relistsBefore = await Promise.all(nodes.map((node) => node.relists()));
   const began = performance.now();
   const before = nodes.map(cpuOf);

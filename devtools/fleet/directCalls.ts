@@ -32,7 +32,7 @@ export class DirectCalls implements ObserverCalls {
   constructor(core: RuntimeCore) {
     this.#core = core;
     core.truth.listen(({ what }) => {
-      // What the kubelet knows changes no list.
+      // A change that only the kubelet knows of changes no list.
       if (what !== 'status' && what !== 'watch') this.#answers = new Map();
     });
   }

@@ -1,5 +1,5 @@
 /*
- * Stopping everything that was started, the last first. What cannot be stopped does not leave the others running.
+ * Stopping everything that was started, the last first. A failure to stop one does not leave the others running.
  */
 import { messageOf } from '../../src/platform/errors.ts';
 import { programFailed } from './process.ts';

@@ -62,7 +62,7 @@ function frame(type: number, flags: number, payload: readonly number[] | Buffer)
   return Buffer.concat([prefix, Buffer.from(payload)]);
 }
 
-test('of padded frames and of those with a priority the fields are found, and no message is changed, however the bytes are split', async () => {
+test('the fields of padded frames and of those with a priority are found, and no message is changed, however the bytes are split', async () => {
   const connection = (path: string) => {
     const field = Buffer.concat([Buffer.from([0x41, path.length]), Buffer.from(path)]);
     return Buffer.concat([

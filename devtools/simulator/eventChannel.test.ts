@@ -232,7 +232,7 @@ test.each([status.OK, status.UNAVAILABLE, status.INTERNAL, status.RESOURCE_EXHAU
   },
 );
 
-test('of several break statuses, each broken stream ends with the next one in turn', () => {
+test('each broken stream ends with the next of several break statuses in turn', () => {
   const codes = [status.INTERNAL, status.CANCELLED];
   const runtime = new VirtualRuntime({ breakStreamAfterMs: 100, breakStreamWith: codes });
   const streams = [subscribeVirtual(runtime), subscribeVirtual(runtime), subscribeVirtual(runtime)];

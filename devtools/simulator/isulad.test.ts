@@ -126,7 +126,7 @@ test('finished_at is when iSulad noticed the exit, and STOPPED comes after it', 
   expect(events).toHaveLength(4);
 });
 
-test('what exits while iSulad is down ends with 255 at the time of the restart, without an event', () => {
+test('a container that exits while iSulad is down ends with 255 at the time of the restart, without an event', () => {
   const runtime = isulad();
   subscribeVirtual(runtime);
   const { container } = runPod(runtime);

@@ -53,9 +53,9 @@ export interface Profile {
   /** What is announced of a restored container: everything, only its end, or all but its CREATED. */
   readonly restores: 'all' | 'end_only' | 'unknown';
   /**
-   * What a failed start leaves. `containerd`: an exited container whose `started_at` is 0 or whose three times are the same, and no
-   * event. `cri-o`: a STOPPED with `started_at` = `created_at` and a later `finished_at`; the container is removed without a DELETED.
-   * `isulad`: an exited container whose `started_at` is 0 and whose exit code is 127, and no event.
+   * What a failed start leaves. `containerd`: an exited container with `started_at` 0 or three equal times, and no event. `cri-o`: a STOPPED with
+   * `started_at` = `created_at` and a later `finished_at`; the container is removed without a DELETED. `isulad`: an exited container with
+   * `started_at` 0 and exit code 127, and no event.
    */
   readonly failedStart: 'containerd' | 'cri-o' | 'isulad';
   /** Whether a failed start may be UNKNOWN until it is stopped or removed, which then announces its STOPPED. */

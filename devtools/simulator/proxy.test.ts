@@ -127,7 +127,7 @@ describe('calls', () => {
     await version(client);
   });
 
-  test('of held methods wait until they are released, and the others pass', async () => {
+  test('calls of held methods wait until they are released, and the others pass', async () => {
     const { proxy, client } = await proxied();
     proxy.hold('ListPodSandbox', 'ListContainers');
     let answered = false;
@@ -249,7 +249,7 @@ describe('metadata, deadlines and cancellation', () => {
       });
     }
     expect(Number(seen[0]?.deadline)).toBeGreaterThan(deadline - 500);
-    // What is sent is the time that is left; it counts from the arrival.
+    // The deadline is the time that is left; it counts from the arrival.
     expect(Number(seen[0]?.deadline)).toBeLessThanOrEqual(deadline + (Date.now() - called));
     await until(() => seen[0]?.cancelled === true);
   });

@@ -140,7 +140,7 @@ describe('a simulated kubelet', () => {
     expect(shown.at(-1)).toBe('modified app running');
   });
 
-  test('a pod whose sandbox has stopped is terminating, and one whose sandbox is gone has ended and is not found', () => {
+  test('a pod with a stopped sandbox is terminating, and one without its sandbox has ended and is not found', () => {
     const { runtime, kubelet, shown } = kubeletOf();
     const { sandbox, uid } = runPod(runtime);
     runtime.advance(1_020);

@@ -168,7 +168,7 @@ export class SimulatedKubelet {
     this.#core.truth.record({ what: 'watch', watch: number, change: 'closed', cause });
   }
 
-  // What happens at the runtime.
+  // The runtime.
 
   #happened(entry: TruthEntry): void {
     if (entry.what !== 'transition' && entry.what !== 'view') return;
@@ -241,7 +241,7 @@ export class SimulatedKubelet {
     else this.#lookSoon(podUid);
   }
 
-  // What its status becomes.
+  // The status of a pod.
 
   #lookSoon(podUid: string): void {
     this.#changes += 1;

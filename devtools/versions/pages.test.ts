@@ -31,14 +31,14 @@ test('a pair that was run with other versions than the table names says with whi
   expect(text).toContain('|1.37.2||||not run|2026-11-25 (1.37.2 with 2.4.10)|');
 });
 
-test('what plegwatch said is listed with the pairs that passed, and with no other', () => {
+test('the reports of plegwatch are listed with the pairs that passed, and with no other', () => {
   const runs = [runOf('1.36', '2.2'), runOf('1.36', '2.3'), runOf('1.37', '2.4', false)];
   const text = situations(runs, row);
   expect(text).toContain('Kubelets with containerds: 1.36.2 with 2.2.9, 2.3.9.');
   expect(text).toContain('|gate on|Evented: all|\n');
 });
 
-test('what only some pairs showed is listed with those, and a kubelet with all of its pairs by its version alone', () => {
+test('a result of only some pairs is listed with those, and a kubelet with all of its pairs by its version alone', () => {
   const churn = (said: string, run: PairRun): PairRun => ({
     ...run,
     situations: [{ name: 'churn', said, since: null, truth: 'a drop' }],

@@ -58,7 +58,7 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
         await runEpoch(process, signal);
         backoff.reset();
       } catch (error) {
-        // What the checks found was right at the start: a runtime may be back later than its machine.
+        // The checks passed at the start: a runtime may be back later than its machine.
         log.error(errorFields(error), 'epoch could not start, retrying');
         server.progressed(`no epoch can start: ${messageOf(error)}`);
         await sleep(backoff.next(), signal);
@@ -181,7 +181,7 @@ async function startScraper(
 
 /**
  * Evidence is worth recording without Redis too. One that is away, or does not accept our password or certificate, does not keep the
- * agent from starting: a rotated Secret may reach Redis before us. What is no Redis is a wrong setting.
+ * agent from starting: a rotated Secret may reach Redis before us. Another program in its place is a wrong setting.
  */
 async function checkQueue(config: AgentConfig, log: Logger): Promise<void> {
   try {

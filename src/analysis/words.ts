@@ -64,8 +64,8 @@ export const NOT_OBSERVED: Readonly<Record<string, string>> = {
 export const toSecond = (at: string): string => `${at.slice(0, 19)}Z`;
 
 /**
- * Whether a finding matters, by its kind, in a few words; a miss and a late status of the kubelet always do. Of the others it matters to whoever
- * follows events and believes them, as a kubelet with Evented PLEG does until its next relist.
+ * Whether a finding matters, by its kind, in a few words; a miss and a late status of the kubelet always do. The others matter to whoever follows
+ * events and believes them, as a kubelet with Evented PLEG does until its next relist.
  */
 export const MATTERS: Readonly<Record<string, string>> = {
   late: 'it matters: whoever follows events learned of the change this late',

@@ -21,9 +21,9 @@ export interface AuditCommand extends AskedEpochs {
   readonly print: (line: string) => void;
 }
 
-/** Read so long before the time that is asked for: after a quarter of an hour everything is known that a verdict needs. */
+/** Read from this long before the requested time on: after a quarter of an hour everything is known that a verdict needs. */
 const BEFORE = millis(32 * 60_000);
-/** And this long after it: a verdict may wait for lists for some minutes. */
+/** And until this long after it: a verdict may wait for lists for some minutes. */
 const AFTER = millis(20 * 60_000);
 
 /** Returns how many differences it printed. `sql` is a transaction that has just begun: agents go on recording meanwhile. */

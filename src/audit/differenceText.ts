@@ -1,6 +1,6 @@
 /*
- * A difference in plain words, with its times and the SQL that shows it. What agents and runtimes sent is printed without control
- * characters: it may be anything.
+ * A difference in plain words, with its times and the SQL that shows it. Texts from agents and runtimes are printed without control characters: they
+ * may be anything.
  */
 import { printable } from '../platform/printable.ts';
 import type { RecordOf } from '../protocol/record.ts';

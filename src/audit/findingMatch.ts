@@ -1,8 +1,8 @@
 /*
  * Holds the findings that are stored against those that the readings make.
  *
- * A stored finding that no reading makes is wrong; one that all readings make and that is not stored is missing. What only some
- * readings make cannot be decided.
+ * A stored finding that no reading makes is wrong; one that all readings make and that is not stored is missing. One that only some readings make
+ * cannot be decided.
  */
 import type { RecordOf } from '../protocol/record.ts';
 import { type Micros, type Mono, millis, mono, shift } from '../protocol/units.ts';
@@ -149,7 +149,7 @@ export class FindingMatch {
 
   #reason(stored: StoredFinding | null, made: Made | null): string | null {
     const id = stored?.id ?? made?.containerId ?? null;
-    // What a gap made unobservable was judged then; the order of the two is no question.
+    // A stage that a gap made unobservable was judged then; the order of the two is no question.
     const madeAt = stored !== null || made?.kind === 'unobservable' ? null : made?.t;
     const ordered = numbers([stored?.to, stored?.at, made?.window?.to, madeAt]);
     const times = numbers([...ordered, stored?.from, made?.window?.from]);
@@ -217,7 +217,7 @@ function agree(stored: StoredFinding, made: Made, recent: RecentRecords): boolea
   if (made.window === null || stored.from === null || stored.to === null) return stored.cause === made.cause;
   const { from, to } = made.window;
   const doubtful = recent.isDoubtful(stored.id ?? '', Math.min(stored.from, from));
-  // What made a verdict impossible first depends on the order in which things reached the agent.
+  // The first cause that made a verdict impossible depends on the order in which things reached the agent.
   const sameCause = stored.cause === made.cause || stored.kind === 'unobservable';
   const sameEnd = sameCause && stored.to === to;
   return (

@@ -83,7 +83,7 @@ test('a late start that a status proves is confirmed by the list that found the 
   expect(audited(finding).differences).toEqual([]);
 });
 
-describe('what the records do not bear out', () => {
+describe('late statuses that the records do not bear out', () => {
   const wrong: Readonly<Record<string, readonly [StoredFinding, Conditions?]>> = {
     'a window that no list on record ends': [{ ...FINDING, to: seconds(9) }],
     'a window that no list on record begins': [{ ...FINDING, from: seconds(4) }],
@@ -111,7 +111,7 @@ describe('what the records do not bear out', () => {
     });
   });
 
-  test('what the records cannot decide is no difference', () => {
+  test('a late status that the records cannot decide is no difference', () => {
     const { differences, undecided } = audited({ ...FINDING, to: seconds(9) }, { whyUndecided: 'too early' });
     expect({ differences, undecided }).toEqual({ differences: [], undecided: new Map([['too early', 1]]) });
   });

@@ -74,7 +74,7 @@ export class ListContents {
   }
 }
 
-/** The kubelet calls both CREATED and UNKNOWN `unknown`. What has run is not created again. */
+/** The kubelet calls both CREATED and UNKNOWN `unknown`. A container that has run is not created again. */
 function shown(state: PlegState, before?: ListedItem): ShownState {
   if (state === 'running' || state === 'exited') return state;
   const ran = before !== undefined && before.state !== 'created';

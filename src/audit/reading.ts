@@ -7,7 +7,7 @@
  *   others          what statuses of the other ids of their pod events had: none, as lists showed them (`listed`), or with the sandbox up (`up`): lists
  *                   of some runtimes show a sandbox as ended before it starts
  *
- * What all readings agree on follows from the records. What only some of them say may be so.
+ * Conclusions that all readings agree on follow from the records. Those of only some may be so.
  */
 import { Comparison } from '../agent/compare/comparison.ts';
 import { UNOBSERVABLE_CAUSES } from '../agent/compare/unobservableReason.ts';

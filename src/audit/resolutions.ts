@@ -32,7 +32,7 @@ export class Resolutions {
     this.#byReading = Array.from({ length: readings }, () => new Map());
   }
 
-  /** A reading resolves what it made. `isReceipt`: an event was received then. What no event dates is dated by the last tick. */
+  /** A reading resolves what it made. `isReceipt`: an event was received then. A conclusion that no event dates is dated by the last tick. */
   resolved(reading: number, findingId: string, at: Mono, isReceipt: boolean): void {
     this.#byReading[reading]?.set(findingId, { at, within: isReceipt ? TOLERANCE : TICK });
   }

@@ -63,7 +63,7 @@ export async function* stepsOf(epoch: StoredEpoch): AsyncGenerator<Step> {
     const event = await events.peek();
     const next = firstOf(event, await relists.peek());
     if (next === null || next.at > epoch.end) break;
-    // What ended after an event that is still to come had not ended yet.
+    // A container that ended after an event that is still to come had not ended yet.
     yield* boundaries.until(mono(Math.min(next.at, event?.received ?? next.at)), seqOf(next));
     yield next;
     if (next.is === 'event') await events.take();
@@ -134,7 +134,7 @@ class RelistSteps {
   }
 }
 
-/** What sessions, gaps and runtimes say, in the order of time. Of steps at one time, what ends something comes first. */
+/** What sessions, gaps and runtimes say, in the order of time. An end comes first among steps at one time. */
 class Boundaries {
   readonly #boundaries: Step[];
   readonly #runtimes: StoredRuntime[];

@@ -1,8 +1,7 @@
 /*
  * What the store has of one epoch, as values: the inputs of an audit.
  *
- * Times are microseconds since the epoch began, as the agent recorded them. Whatever can be long is a stream, in the order in
- * which the agent recorded it.
+ * Times are microseconds since the epoch began, as the agent recorded them. Long parts are streams, in the order in which the agent recorded them.
  */
 
 import type { PlegProfile } from '../protocol/eventProfile.ts';
@@ -123,8 +122,8 @@ export interface StoredEpoch {
   /** Until here, by the last minute. */
   readonly end: Mono;
   /**
-   * The seq of the last minute. What was recorded later is of a minute that was not, even where it is dated before `end`: a list that is
-   * answered while the agent records a minute counts for the next.
+   * The seq of the last minute. Later records are of a minute that was not recorded, even where they are dated before `end`: a list that is answered
+   * while the agent records a minute counts for the next.
    */
   readonly lastMinute: number;
   /** The wall clock at the start, less `start`; null where it is not known. */

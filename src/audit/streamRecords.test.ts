@@ -55,7 +55,7 @@ test('a session that never ended covers the time until the last minute, and a la
   expect(streamDifferences(records({ sessions: [open], gaps: [gap(67, 70)] }))).toEqual([]);
 });
 
-test('what is missing before the last minute ended is missing until then, and not until a later gap', () => {
+test('evidence missing before the last minute ended is missing until then, and not until a later gap', () => {
   expect(streamDifferences(records({ gaps: [gap(0, 20), gap(67, 70)] }))).toEqual([
     { is: 'undeclared', from: 20 * SECOND, to: 60 * SECOND },
   ]);

@@ -100,7 +100,7 @@ function uncovered({ sessions, gaps, agentGaps, start, end }: StreamRecords): Di
   const differences: Difference[] = [];
   let until: number = start;
   for (const { from, to } of [...covered, { from: end, to: end }]) {
-    // Of what came later only a part is stored.
+    // Later records are stored only in part.
     const next = mono(Math.min(from, end));
     if (next - until > TOLERANCE) differences.push({ is: 'undeclared', from: mono(until), to: next });
     until = Math.max(until, to);

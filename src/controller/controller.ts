@@ -1,6 +1,6 @@
 /*
- * The controller: stores batches from Redis in Postgres, and keeps one PLEGReport per Node. Of several controllers, all store and one, the
- * leader, does the rest.
+ * The controller: stores batches from Redis in Postgres, and keeps one PLEGReport per Node. All controllers store, and one of them, the leader, does
+ * the rest.
  *
  * At its start it checks Redis, Postgres and the API server, and ends if a setting is wrong. It waits for a Redis or a Postgres that is away: longer
  * than the ten minutes after which Kubernetes restarts a container that ends without a growing pause. Later failures do not end it: it retries,

@@ -11,8 +11,8 @@
  * Go runtimes order the entries of a map anew in each answer, so the bytes of a tail mean nothing. No call changes labels or
  * annotations: an id keeps those it was created with.
  *
- * An answer is one message or, from a streaming list, several: a batch has its items where the whole answer has them. Whatever the
- * runtime sends, the size of an answer and of its cache is bounded.
+ * An answer is one message or, from a streaming list, several: a batch has its items where the whole answer has them. The size of an answer and of
+ * its cache is bounded, whatever the runtime sends.
  */
 import { invariant } from '../platform/invariant.ts';
 import type { ListedItem } from '../protocol/observation.ts';

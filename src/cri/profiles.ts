@@ -275,7 +275,7 @@ export function verificationOf(runtime: RuntimeVersion): string {
   return `No test ran ${named}: the tests have only a simulator with its rules. ${seen}.`;
 }
 
-/** A release, as builds without Git and packages of Debian mark it too. What other distributions mark may be patched, and a pre-release is no release. */
+/** A release, as builds without Git and packages of Debian mark it too. Other marks may mean patches, and a pre-release is no release. */
 const releaseIn = (version: string): string | undefined =>
   /^v?(\d+\.\d+\.\d+)(?:\+unknown|~ds\d+)?$/.exec(version)?.[1];
 

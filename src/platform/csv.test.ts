@@ -24,7 +24,7 @@ test('a text of a million line breaks is written', () => {
   expect(csvLine([`a${'\n'.repeat(1_000_000)}b`])).toHaveLength(1_000_005);
 });
 
-test('what a terminal obeys or what turns text is an escape, and every text can be had again from its escapes', () => {
+test('a character that a terminal obeys or that turns text is an escape, and every text can be had again from its escapes', () => {
   const texts = [
     '\u001b[2J',
     'a\u0007\u009b',

@@ -5,8 +5,8 @@
  * depends on the language of its user, it splits a text there, quoted or not. Wherever a formula would begin in a text, which a node may have
  * sent, an apostrophe comes before it; a number has none.
  *
- * What a terminal obeys, or what hides or turns the text around it, is written as \uXXXX, apart from line breaks and tabs. A backslash that begins such an
- * escape in the text itself is \u005c, so that whoever replaces every escape by its character has the text again.
+ * Characters that a terminal obeys, or that hide or turn the text around them, are written as \uXXXX, apart from line breaks and tabs. A backslash
+ * that begins such an escape in the text itself is \u005c, so that whoever replaces every escape by its character has the text again.
  */
 import { escapeControls } from './controlCharacters.ts';
 

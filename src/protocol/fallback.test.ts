@@ -5,7 +5,7 @@ import { MODES } from './record.ts';
 const of = (mode: string, kubeletVersion: string | null, reason = 'StreamBroke') =>
   fallbackConsequence({ mode, reason, kubeletVersion });
 
-describe('what a fallback means', () => {
+describe('the consequence of a fallback', () => {
   test.each([
     ['Fallback', 'v1.26.15', 'wrong_until_restart'],
     ['Fallback', 'v1.30.14', 'wrong_until_restart'],

@@ -74,8 +74,8 @@ export interface ShownStatus {
 }
 
 /**
- * The answer to a status query. `asked` is when the call began. `sandbox` is the state of a sandbox, null for a container. Of a
- * sandbox's times only the creation is known: CRI has none for when it became ready or ended.
+ * The answer to a status query. `asked` is when the call began. `sandbox` is the state of a sandbox, null for a container. Only the creation of a
+ * sandbox has a known time: CRI has none for when it became ready or ended.
  */
 export type StatusAnswer = { readonly id: string; readonly asked: Mono; readonly at: Mono } & (
   | { readonly found: true; readonly times: ExactTimes; readonly sandbox: ShownState | null }

@@ -1,8 +1,8 @@
 /*
  * Signatures: of a node under its batches and heads, of the controller under what it answers and the keys that it enrols. All are Ed25519.
  *
- * What is signed begins with its purpose and names the cluster and the node, so that no signature is valid for another purpose, cluster or
- * node. Fields are separated by line feeds, which none of them can contain.
+ * Each signed text begins with its purpose and names the cluster and the node, so that no signature is valid for another purpose, cluster or node.
+ * Fields are separated by line feeds, which none of them can contain.
  */
 import {
   createPrivateKey,

@@ -4,8 +4,8 @@
  *   a view        the rows of all groups, by foreign tables
  *   a function    called in each group with the same arguments, by dblink
  *
- * Groups may have different versions of the schema: what not all of them have is left out. Whoever reads is in each group the role that a user
- * mapping names, so that the rights there hold here, and a role without one is refused. A group that does not answer is an error.
+ * Groups may have different versions of the schema: what not all of them have is left out. A reader is in each group the role that a user mapping
+ * names, so that the rights there hold here, and a role without one is refused. A group that does not answer is an error.
  */
 import { escapeIdentifier, escapeLiteral } from 'pg';
 import type { RowOf } from './statement.ts';

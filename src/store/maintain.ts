@@ -121,7 +121,7 @@ async function keptError(sql: SqlRunner, kept: readonly string[]): Promise<Plegw
   );
 }
 
-/** Drops what is expired. What a reader keeps is tried once more, after everything else. */
+/** Drops what is expired. A partition that a reader keeps is tried once more, after everything else. */
 async function dropExpired(
   sql: SqlRunner,
   log: Logger,

@@ -46,12 +46,12 @@ export const readColumns = statement(
   rowOf({ name }),
 );
 
-// Of doctor.
+// Used by doctor.
 export const serverVersion = statement('SHOW server_version', rowOf({ server_version: text }));
 export const missingRights = statement(missingRightsSql, rowOf({ role: name, missing: text }));
 export const mayWriteCluster = statement(mayWriteClusterSql, rowOf({ role: name, may: bool }));
 
-// Of migrate.
+// Used by migrate.
 export const hasMigrations = statement(
   "SELECT to_regclass('store.migration') IS NOT NULL AS there",
   rowOf({ there: bool }),
@@ -59,7 +59,7 @@ export const hasMigrations = statement(
 export const changeSettings = command(changeSettingsSql);
 export const createMigrationTable = command(createMigrationTableSql);
 
-// Of maintain.
+// Used by maintain.
 export const findLockHolders = statement(
   findLockHoldersSql,
   rowOf({ pid: int4, role: text, application: text, tables: textArray }),
@@ -75,13 +75,13 @@ export const deleteExpiredEpochs = command(deleteExpiredEpochsSql);
 export const deleteGoneNodes = command(deleteGoneNodesSql);
 export const closeAbandoned = command(closeAbandonedSql);
 
-// Of repair.
+// Used by repair.
 export const findEpoch = statement(findEpochSql, rowOf({ node_id: node.node_id }));
 export const forgetEpoch = command(forgetEpochSql);
 export const forgetLosses = command(forgetLossesSql);
 export const relateNode = command(relateNodeSql);
 
-// Of federate.
+// Used by federate.
 export const fleetBasis = statement(
   fleetBasisSql,
   rowOf({ role: name, has_evidence: bool, dblink: nullable(name), may_connect: bool }),

@@ -15,7 +15,7 @@
  *   GET /api/record?cluster=&node= [&id= | &from=&to=]  RecordAnswer
  *
  * An answer that is not 200 is an ErrorAnswer. Where access is by token, each request carries `Authorization: Bearer TOKEN`. Texts come from
- * nodes, pods and runtimes, and nobody has checked them. Whatever is bounded says what was left out.
+ * nodes, pods and runtimes, and nobody has checked them. Bounded answers say what was left out.
  */
 
 /** UTC, RFC 3339, to the microsecond at most: `2026-11-22T03:12:00.123456Z`. In a request: also to the second. */
@@ -520,7 +520,7 @@ export interface PoolReadiness {
 
 // ---- a pool
 
-/** The nodes of a group of the fleet. What does not count for the grouping, or is not known, is null; without a cluster those of all. */
+/** The nodes of a group of the fleet. Fields that do not count for the grouping, or are not known, are null; without a cluster those of all. */
 export interface PoolKey {
   readonly by: 'cluster' | 'pool' | 'version';
   readonly cluster: string | null;

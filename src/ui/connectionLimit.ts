@@ -2,7 +2,7 @@
  * The limit of connections to the page: where one more comes than there may be, the one that has waited longest without being worked for is
  * closed, and not the new one. Otherwise strangers who open connections and say nothing, or say it slowly, would lock everybody out.
  *
- * Of several addresses, that with the most connections gives way first.
+ * The address with the most connections gives way first.
  */
 import type { Socket } from 'node:net';
 

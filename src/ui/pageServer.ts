@@ -76,7 +76,7 @@ export async function servePage(options: PageServerOptions): Promise<PageServer>
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const answered = await responseTo(request, path, query, gone.signal).catch((error: unknown) =>
-      // What stopped because the client is gone is no failure.
+      // An answer that stopped because the client is gone is no failure.
       gone.signal.aborted ? null : refusal(error instanceof RequestError ? error : options.explain(error)),
     );
     if (answered === null || gone.signal.aborted) return;

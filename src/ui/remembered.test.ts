@@ -14,7 +14,7 @@ function counting() {
   return { clock, ...answers, ask: (key: string) => answers.ask(key, async () => ++made) };
 }
 
-test('who asks for the same at the same time, or soon, has the same answer', async () => {
+test('clients that ask for the same at the same time, or soon, have the same answer', async () => {
   const { clock, ask } = counting();
   expect(await Promise.all([ask('a'), ask('a'), ask('b')])).toEqual([1, 1, 2]);
   clock.now = mono(59_999_999);

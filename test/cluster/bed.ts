@@ -31,8 +31,8 @@ export interface ClusterBed {
   /** Waits until the report of a node has a value at a JSON path of its status. */
   reported(node: string, path: string, value: string): Promise<void>;
   /**
-   * Waits until everything that the witnesses saw is stored once or lies in a gap, and no gap is open or undeclared. Of another name of the
-   * cluster than the documentation's, what they saw after `since` (wall clock).
+   * Waits until everything that the witnesses saw is stored once or lies in a gap, and no gap is open or undeclared. With another name of the cluster
+   * than the documentation's: everything that they saw after `since` (wall clock).
    */
   nothingIsLost(of?: { readonly cluster: string; readonly since: number }): Promise<void>;
   stop(): Promise<void>;

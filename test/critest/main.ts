@@ -10,8 +10,8 @@
  *   --seed N         the order of the specs, and what the random pods do; random by default. Which events are dropped depends on the ids of
  *                    containers too, which are new in each run
  *
- * Exit code 0: every event is stored once, every miss is a drop, every drop is accounted for, and the audit finds no difference. What critest
- * thinks of containerd is printed only. 1: otherwise. 2: wrong usage.
+ * Exit code 0: every event is stored once, every miss is a drop, every drop is accounted for, and the audit finds no difference. The result of
+ * critest on containerd is printed only. 1: otherwise. 2: wrong usage.
  */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';

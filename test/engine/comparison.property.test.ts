@@ -127,7 +127,7 @@ function saidBy({
   return { said, counted, pending, decidedUntil, decidedTooEarly: afterDecided.length };
 }
 
-test('what is settled as gone, or shown unchanged, need not be compared with lists: they say the same', {
+test('a container that is settled as gone, or shown unchanged, need not be compared with lists: they say the same', {
   timeout: 7_200_000,
 }, () => {
   fc.assert(

@@ -308,7 +308,7 @@ export const runtimeReplaced = (at: number, profile: PlegProfile): TimelineStep 
   act: ({ comparison }) => comparison.runtimeReplaced(profile),
 });
 
-// What the kubelet's own status shows.
+// The kubelet's own status.
 
 /** The watch of the kubelet's pods is opened, and has reported all of them. */
 export const podsWatched = (at: number): readonly TimelineStep[] => [
@@ -468,7 +468,7 @@ export function compare(steps: readonly TimelineStep[], settings: TimelineSettin
     emissions.push(...output.emissions);
     queries.push(...output.queries.map(({ id }) => id));
     podQueries.push(...output.podQueries.map((podUid) => `${at} ${podUid}`));
-    // What is decided may depend on what was decided before.
+    // Decisions may depend on earlier ones.
     decided = comparison.decidedUntil;
   }
   for (const emission of emissions) check(emission);

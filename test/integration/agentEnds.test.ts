@@ -1,7 +1,7 @@
 /*
  * However an agent ends, a gap lasts from the last moment that was observed to the first that is observed again: no second is without
- * coverage or a gap. What was not decided when it ended is a gap too: an event that is lost, and whose consequence a list shows, has a
- * finding, or lies within a gap. A built agent watches a simulated runtime on which pods come and go all the time, and which loses events.
+ * coverage or a gap. Verdicts that are open at its end are a gap too: an event that is lost, and whose consequence a list shows, has a finding, or lies
+ * within a gap. A built agent watches a simulated runtime on which pods come and go all the time, and which loses events.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -220,7 +220,7 @@ needs('redis-server', 'postgres')('no second is without coverage or a gap when',
     const agent = await watching();
     const died = await end(agent, 'SIGKILL');
     expect(await agentGaps(0)).toEqual([]);
-    // What three minutes of silence do.
+    // The effect of three minutes of silence.
     await system.sql(
       `UPDATE store.epoch e SET last_seen = now() - interval '4 minutes' FROM store.node n WHERE n.node_id = e.node_id AND n.name = $1`,
       node(),

@@ -147,7 +147,7 @@ needs(
     ['require', [], ['no_valid_key']],
     ['auto', [], ['no_valid_key']],
   ] as const)(
-    'of an agent that never gets the keys of the controller is stored unattributed, or refused where signatures are required, and kept: %s',
+    'evidence of an agent that never gets the keys of the controller is stored unattributed, or refused where signatures are required, and kept: %s',
     async (mode, stored, reasons) => {
       await rows('UPDATE store.cluster SET signatures_required_since = now()');
       await start(mode);
@@ -195,7 +195,7 @@ needs(
     },
   );
 
-  test('of an agent whose key has expired waits until it has enrolled again, and is stored attributed', async () => {
+  test('evidence of an agent whose key has expired waits until it has enrolled again, and is stored attributed', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'plegwatch-identity-'));
     const [tokenFile, keysFile] = [join(dir, 'token'), join(dir, 'keys.json')];
     writeFileSync(tokenFile, await tokenOf('agent-a'));
@@ -295,7 +295,7 @@ needs(
     expect((await epochs())[1]).toEqual({ ...second, last_seq: 4 });
   });
 
-  test('of a node whose key has expired is accepted unsigned, and marked, by a controller with which nobody can enrol', async () => {
+  test('evidence of a node whose key has expired is accepted unsigned, and marked, by a controller with which nobody can enrol', async () => {
     const key = await enrol('node-a', 'agent-a');
     const agent = agentIncarnation('node-a');
     await signed(agent.batch(1, events(1, 2)), key);
@@ -307,7 +307,7 @@ needs(
     expect(await attributed()).toEqual([{ node: 'node-a', attributed: false, records: 4 }]);
   });
 
-  test('of a node that has not enrolled is not stored where signatures are required', async () => {
+  test('evidence of a node that has not enrolled is not stored where signatures are required', async () => {
     await start('require');
     const agent = agentIncarnation('node-a');
     await bed.sender.send(agent.batch(1, events(1, 2)));

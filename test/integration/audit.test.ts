@@ -1,7 +1,6 @@
 /*
- * The audit of a real history: a built agent and controller have watched a runtime that drops events and breaks its stream. Of what
- * they stored the audit says nothing; each falsification of the database it finds. Every falsification is made in a transaction
- * that is rolled back.
+ * The audit of a real history: a built agent and controller have watched a runtime that drops events and breaks its stream. The audit finds nothing
+ * wrong in the rows that they stored, and finds each falsification of the database. Every falsification is made in a transaction that is rolled back.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
@@ -314,7 +313,7 @@ async function foundResolution(statement: string, sentence: string): Promise<voi
 async function audited(): Promise<{ differences: number; lines: string[] }> {
   const lines: string[] = [];
   const sql = runnerOf(async (query) => {
-    // What was falsified is in the same transaction.
+    // The falsification is in the same transaction.
     if (query.text.startsWith('SET TRANSACTION')) return { rows: [], rowCount: 0 };
     return client.query({ ...query, types: DRIVER_TYPES });
   });

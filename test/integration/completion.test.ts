@@ -68,7 +68,7 @@ describe('plegwatch completion', () => {
     }
   });
 
-  needs('kubectl')('of kubectl', () => {
+  needs('kubectl')('kubectl plegwatch', () => {
     let folder: string;
 
     beforeAll(() => {

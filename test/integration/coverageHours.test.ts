@@ -354,7 +354,7 @@ needs('postgres')('hours', () => {
     ]);
   });
 
-  it('of an agent that was killed while nothing happened, what its session covered after its last row counts as covered', async () => {
+  it('the time that a killed agent watched after its last row, while nothing happened, counts as covered', async () => {
     const databaseUrl = await server.database();
     const [written, killed, down, since] = [3_600, 500, 15, 600];
     const dead = agentIncarnation('node-a', 1, (written + killed + down + since) * 1000);

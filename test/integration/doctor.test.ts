@@ -201,7 +201,7 @@ needs(
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--relist-period')]);
   });
 
-  describe('of the program beside it', () => {
+  describe('the check of the program beside it', () => {
     it('says that it is ready, or does not answer', async () => {
       const ready = await finds({ httpAddress: `127.0.0.1:${controller.port}` }, 0, []);
       expect(named(ready, 'program')?.message).toMatch(/is ready$/);
@@ -237,7 +237,7 @@ needs(
     });
   });
 
-  describe('of the reports', () => {
+  describe('the check of the reports', () => {
     const MINUTE_MS = 60_000;
 
     it('names Nodes without one, old ones, and that no controller can work', async () => {

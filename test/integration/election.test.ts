@@ -38,7 +38,7 @@ needs(
   'kube-apiserver',
   'etcd',
   'postgres',
-)('of several controllers', () => {
+)('leader election', () => {
   beforeAll(async () => {
     [api, server] = await Promise.all([startApiServer(), startServer()]);
     kube = await createKubeClient({ kubeconfig: api.kubeconfig });
@@ -153,7 +153,7 @@ needs(
         pauseMs: 300,
         start(inTerm: Store) {
           const ended = new AbortController();
-          // What only a leader does runs into the other one's term.
+          // The work of a leader runs into the other one's term.
           const works = (async () => {
             while (!ended.signal.aborted) {
               await inTerm.run(command('SELECT 1')).catch(() => undefined);

@@ -113,7 +113,7 @@ needs('postgres')('a command that says what is stored', () => {
     expect([short.code, short.stderr]).toEqual([2, expect.stringContaining('at least 2 characters')]);
   });
 
-  test('of a node without an agent it is said that nothing is known', async () => {
+  test('nothing is said to be known of a node without an agent', async () => {
     expect(await run('find', 'east-idle')).toBe(
       'node east-idle, cluster east, never seen\n  No agent ever reported from it: nothing is known of it.\n  plegwatch timeline east-idle --cluster east\n',
     );

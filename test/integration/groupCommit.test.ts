@@ -268,7 +268,7 @@ needs('postgres', 'redis-server')('batches that wait', () => {
     try {
       for (const one of [...locked, ...others]) await bed.sender.send(one.batch(1, events(1, 1)));
       await allAcked([...locked, ...others], 1);
-      // Of half of them the node, of the others the epoch, and of one what only the statement meets that writes it.
+      // For half of them the node, for the others the epoch, and for one a row that only the writing statement meets.
       await holder.query(
         `BEGIN; SELECT FROM store.node WHERE name LIKE 'locked%' AND node_id % 2 = 0 AND name <> '${last}' FOR UPDATE;
          SELECT FROM store.epoch e JOIN store.node n USING (node_id) WHERE name LIKE 'locked%' AND node_id % 2 = 1 AND name <> '${last}' FOR UPDATE OF e;

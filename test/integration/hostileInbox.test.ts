@@ -1,6 +1,6 @@
 /*
  * What somebody can do who has the password of the agents' Redis user: whatever is added to the inboxes, evidence of honest nodes arrives, the
- * controller runs on, and says what it found. What that user may not do at all is in redisUsers.test.ts.
+ * controller runs on, and says what it found. The limits of that user are in redisUsers.test.ts.
  *
  * PLEGWATCH_INPUTS sets the number of random inputs and PLEGWATCH_SEED selects them. The defaults repeat the same ones every time.
  */
@@ -231,7 +231,7 @@ needs('redis-server', 'postgres')('in an inbox', () => {
     await system.sql('DELETE FROM store.rejected');
   });
 
-  test('what a stranger adds under the id of a batch is rejected, and the batch arrives when it is sent again', async () => {
+  test('an input that a stranger adds under the id of a batch is rejected, and the batch arrives when it is sent again', async () => {
     const one = agentIncarnation('foreseen');
     await freeze(controller.pid);
     try {

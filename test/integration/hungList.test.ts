@@ -130,7 +130,7 @@ exec ${where('runc')} "$@"
           ...{ list_call: 'ListContainers', to_at: null, pod_namespace: 'shop', pod_name: 'held' },
           ...{ pod_uid: uid, container_name: 'app', container_id: containerId, unanswered: 1 },
         });
-        // What the list does not wait for is answered all the time.
+        // Statuses that the list does not wait for are answered all the time.
         const { status } = await cri.call('podSandboxStatus', { podSandboxId: sandbox, verbose: false });
         expect(status?.id).toBe(sandbox);
         release();

@@ -327,7 +327,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     await bed.sender.send(one.batch(1, events(1, 2)));
     await acked(one, 2);
     expect(await storedSeqs(one)).toEqual([1, 2]);
-    // Of another day, and with nothing else that names a container.
+    // On another day, and with nothing else that names a container.
     const other = agentIncarnation('node-a', 2, 9 * 86_400_000);
     const slowest = { containerId: hexId(7), isSandbox: true, at: 0, took: 5_000_000, timedOut: true };
     await bed.sender.send(other.batch(1, [relistMinute({ statuses: { asked: 1, slow: 1, slowest } })]));

@@ -23,7 +23,7 @@ const counts = (...buckets: readonly (readonly [bucket: number, count: number])[
   return Array.from({ length: last + 1 }, (_, i) => buckets.find(([bucket]) => bucket === i)?.[1] ?? 0);
 };
 
-needs('postgres', 'redis-server')('what the kubelet knew', () => {
+needs('postgres', 'redis-server')('the knowledge of the kubelet', () => {
   const bed = new IngestBed(QUEUES);
   const { rows, sendInTurn } = bed;
 

@@ -40,7 +40,7 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
     await waitFor('it is ready', async () => (await agent.ask('/readyz'))?.status === 200);
   });
 
-  test('of a runtime that cannot stream them are a gap with the limit as its cause, and the agent is not ready', async () => {
+  test('lists that a runtime cannot stream are a gap with the limit as its cause, and the agent is not ready', async () => {
     const node = await watch('fails', 'crio-1.33');
     const { agent } = node;
     await waitFor('the gap is stored', async () => (await failures(node))[0], WITHIN_MS);

@@ -112,7 +112,7 @@ function recordsOf(container: Happened, run: Run, unlisted: readonly Period[]): 
     if (isMissed) records.push(...missOf(container, run, lists));
     seen.push({ stage, lists });
   }
-  // What happens between two lists is one change, or none that they see.
+  // Changes between two lists are one change, or none that they see.
   const changes = Map.groupBy(seen, ({ lists }) => lists.join());
   return [...records, ...[...changes.values()].flatMap((stages) => changeOf(hexId(n), run, stages))];
 }
@@ -177,7 +177,7 @@ needs('postgres')('the lives that are drawn', () => {
     );
     for (const { finding_id, pod_name } of found) {
       const api = containers.find(({ n }) => pod_name === `pod-${n}`)?.shown.api ?? 0;
-      // Of some nobody saw the end.
+      // Nobody saw the end of some.
       await query(databaseUrl, STATUS_LAG, [
         finding_id,
         Math.max(0, api - 3_000),

@@ -121,7 +121,7 @@ needs('root')('a machine of its own', () => {
       const frozen = await startInMachine(machine.pid, options);
       const starter = Number(/PPid:\s+(\d+)/.exec(readFileSync(`/proc/${frozen.pid}/status`, 'utf8'))?.[1]);
       frozen.kill('SIGSTOP');
-      // Whoever started it in the machine stops with it.
+      // The process that started it in the machine stops with it.
       await waitFor('both are stopped', 240_000, () => [frozen.pid, starter].every(isStopped));
       frozen.kill('SIGCONT');
       frozen.kill('SIGTERM');

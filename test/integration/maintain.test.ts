@@ -96,7 +96,7 @@ needs('postgres')('maintenance', () => {
     expect((await maintain({ databaseUrl, log: silent })).dropped).toEqual([name]);
   });
 
-  it('what the kubelet reported of its minutes is in their hours, and nothing where it was not scraped', async () => {
+  it('the figures of the kubelet for its minutes are in their hours, and nothing where it was not scraped', async () => {
     const databaseUrl = await server.database();
     for (const table of ['relist_minute', 'relist_hour']) await partitionOf(databaseUrl, table, 20);
     await query(databaseUrl, "INSERT INTO store.node (cluster_id, name) VALUES (1, 'node-a')");

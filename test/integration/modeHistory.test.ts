@@ -176,7 +176,7 @@ needs('postgres')('a mode in SQL', () => {
       notBefore: 112 * SECOND,
       proof: { v: 1, kubelet_restarted: 'start_time', after: { process_start: 1.75e9 } },
     });
-    // Of this one only a counter tells.
+    // Only a counter tells of this one.
     const unseen = change(180, 'Evented', 'Generic', 'GateDisabled', {
       notBefore: 170 * SECOND,
       proof: { v: 1, kubelet_restarted: 'counter_fell', after: { process_start: null } },
@@ -198,7 +198,7 @@ needs('postgres')('a mode in SQL', () => {
         proof: { v: 1, ...proof },
       });
     const started = { kubelet_restarted: 'start_time', after: { process_start: 1.75e9 } };
-    // Of this one only a counter tells when it started.
+    // Only a counter tells when this one started.
     const unseen = { kubelet_restarted: 'counter_fell', after: { process_start: null } };
     const runs: readonly [string, EvidenceRecord[]][] = [
       ['v1.33.1', records],
@@ -221,7 +221,7 @@ needs('postgres')('a mode in SQL', () => {
     );
   });
 
-  test('what an earlier agent reported says nothing of the present', async () => {
+  test('the report of an earlier agent says nothing of the present', async () => {
     const [one, records] = observing(20);
     await commit(one, records);
     expect(await present()).toMatchObject({
@@ -243,7 +243,7 @@ needs('postgres')('a mode in SQL', () => {
     });
   });
 
-  test('of a silent agent, nothing says what nobody observes', async () => {
+  test('a mode of a silent agent claims nothing that nobody observes', async () => {
     const [one, records] = observing(20);
     await commit(one, records);
     await silence();

@@ -30,7 +30,7 @@ needs(
   'kube-apiserver',
   'etcd',
   'postgres',
-)('of the Nodes of a cluster', () => {
+)('the Nodes of a cluster', () => {
   afterEach(stop);
 
   describe('unhealthy PLEG of a Node', () => {
@@ -114,7 +114,7 @@ needs(
       await ready('node-e', 'False', plegMessage('3m9s', '3m0s'), 90);
       await waitFor('three rows are stored', async () => (await rows('node-e')).length === 3);
       const before = await rows('node-e');
-      // What a backup from before the second change lacks, the Node's own row included.
+      // Everything that a backup from before the second change lacks, the Node's own row included.
       await runText(
         bed.store,
         `DELETE FROM store.node_condition c USING store.node n

@@ -62,7 +62,7 @@ needs(
     await bed.evidence.missed(id, 'cart-1');
     await bed.evidence.fallback(id, 'RuntimeDownAtStart');
     start();
-    // What comes later in the same pass is written: so the miss was looked at.
+    // Later Events in the same pass are written: so the miss was looked at.
     const events = await eventsOf('misses', (found) => found.length === 2);
     expect(events.map(({ reason }) => reason).sort()).toEqual(['PLEGEventMissed', 'PLEGFellBack']);
     expect(events.every(({ series }) => series === undefined)).toBe(true);

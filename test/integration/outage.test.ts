@@ -252,7 +252,7 @@ needs(
     await deliveredSinceNow(200);
     await stopChurn();
     await received(agent);
-    // What is not written yet dies with the agent.
+    // Events that are not written yet die with the agent.
     await waitFor('every event is in the spool', () => eventsInSpool() === delivered().length);
     await agent.kill('SIGKILL');
     const killed = Date.now();

@@ -17,7 +17,7 @@ import { connectRedis, type RedisClient } from '../../src/redis/client.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { needs } from '../support/needs.ts';
 
-needs('redis-server')('what a controller publishes', () => {
+needs('redis-server')('a controller that publishes', () => {
   let server: LocalRedis;
   let admin: RedisClient;
   let redis: RedisClient;

@@ -86,7 +86,7 @@ needs(
     expect(await bed.kubectl('describe', 'node', 'follows')).toMatch(/PLEGListsFailing +True/);
   });
 
-  test('of a report that was built before are published by a new leader, and written again by none', async () => {
+  test('conditions of a report that was built before are published by a new leader, and written again by none', async () => {
     await bed.evidence.state(await addNode('before'), { mode: 'Fallback' });
     await buildReports('before');
     start({ withReports: false });

@@ -21,7 +21,7 @@ interface PlanNode {
 /** A partition of a table by day. */
 const PARTITION = /^(container_event|container|relist_change|relist_minute)_\d{8}$/;
 
-needs('postgres')('what the documented queries read', () => {
+needs('postgres')('plans of the documented queries', () => {
   let server: TestServer;
   let client: Client;
   let reader: string;
@@ -200,7 +200,7 @@ needs('postgres')('what the documented queries read', () => {
     expect(minutes.reduce((sum, each) => sum + each.rows, 0) / verdicts).toBeLessThan(250);
   });
 
-  it('what agents that were killed had not written is found by their last minute, without reading the others', async () => {
+  it('the unwritten time of a killed agent is found by its last minute, without reading the others', async () => {
     await query(
       server.part.url.replace(/[^/]*$/, 't1'),
       `UPDATE store.epoch SET last_seen = last_seen - interval '1 hour', decided_through = last_seen - interval '2 hours'

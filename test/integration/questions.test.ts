@@ -131,7 +131,7 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(of(rows, { kind: 'session' }).map(({ what }) => what)).toEqual(['opened', 'ended', 'opened']);
     expect(of(rows, { kind: 'gap' })).toMatchObject([{ what: 'stream', detail: 'broken' }]);
   },
-  // Of node 6, the first of two was not announced.
+  // On node 6, the first of two was not announced.
   'Which containers were OOMKilled or failed': (rows) => {
     expect(nodes(rows)).toEqual(ofBoth(...ending(2), ...ending(6)));
     expect(of(rows, { node: 'west-002' }).map((row) => [row['exit_code'], row['announced']])).toEqual([
@@ -161,7 +161,7 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(new Set(rows.map((row) => row['pod_name']))).toEqual(new Set(['job-6-119']));
   },
   'Is this node, pool or fleet safe': (rows) => {
-    // Of the others too few events were seen.
+    // The others had too few events.
     expect(nodes(of(rows, { verdict: 'safe' }))).toEqual(ofBoth(...numbersOf('crio').filter(isBusy)));
     expect(nodes(of(rows, { verdict: 'unsafe' }))).toEqual(
       expect.arrayContaining(ofBoth(...numbersOf('general'), ...ending(3))),
@@ -424,7 +424,7 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     ),
   'Which nodes behave unlike': (rows) => expect(nodes(rows)).toEqual(ofBoth(...numbersOf('general'))),
   'Does it depend on the pool': (rows) => {
-    // Of three days.
+    // Within three days.
     const ofSpot = missesOf(9).lasting.filter((no) => no < 3 * livesOf(9)).length;
     expect(of(rows, { cluster: 'east' }).map((row) => [row['pool'], Number(row['missed'])])).toEqual([
       ['crio', 0],
@@ -433,7 +433,7 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
       ['spot', ofSpot],
     ]);
   },
-  // Of the nodes of each pool that end with 4, six hours of a day.
+  // The nodes of each pool that end with 4 lack six hours of a day.
   'In which pools is the evidence incomplete': (rows) =>
     expect(of(rows, { cluster: 'east' })).toMatchObject(
       (['crio', 'general', 'memory'] as const).map((pool) => ({
@@ -537,7 +537,7 @@ needs('postgres')('the questions of docs/how-to/questions.md', () => {
       expect({ name, found }).toEqual({ name, found: Object.fromEntries(notNull.map(([key]) => [key, 0])) });
       if (all === 0) empty.push(name);
     }
-    // What the history has nothing of, and the questions ask nothing about.
+    // Objects that the history has none of, and that the questions do not ask about.
     expect(empty.sort()).toEqual(['listCall', 'rejected', 'relists', 'unwrittenEnd']);
   });
 });

@@ -127,7 +127,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await nodes.expectEverythingOnce();
     });
 
-    test('of three times 64 MiB is not filled while the controller is down: agents stop at their windows', async () => {
+    test('a cluster of three times 64 MiB is not filled while the controller is down: agents stop at their windows', async () => {
       for (const master of cluster.masters) await command(master, 'CONFIG', 'SET', 'maxmemory', `${MEMORY}`);
       await system.sql(
         `INSERT INTO store.node (cluster_id, name, last_seen)

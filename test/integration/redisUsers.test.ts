@@ -42,7 +42,7 @@ const namedAfterThemselves = (commands: readonly (readonly string[])[]): Record<
 const MORE_THAN_AGENTS_MAY = (cluster: string): Readonly<Record<string, readonly string[]>> => ({
   ...namedAfterThemselves(
     [
-      // Of the inboxes, whatever is in them.
+      // Inboxes, whatever is in them.
       ...['HGETALL', 'HKEYS', 'HVALS', 'HLEN', 'HRANDFIELD', 'DUMP', 'TYPE', 'EXISTS', 'TTL'].map((name) => [
         name,
       ]),
@@ -82,7 +82,7 @@ const MORE_THAN_AGENTS_MAY = (cluster: string): Readonly<Record<string, readonly
     ]),
   ),
   ...namedAfterThemselves([
-    // Of the queues, which only controllers write.
+    // Queues, which only controllers write.
     ['HSETNX', queueKey(JOB, cluster), 'data', '{}'],
     ['HGETALL', queueKey(JOB, cluster)],
     ['HSETNX', queueKey('meta', cluster), 'paused', '1'],

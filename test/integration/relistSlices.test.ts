@@ -71,7 +71,7 @@ needs('postgres')('slices of relists', () => {
     ]);
   };
 
-  it('of a minute have its part of a row that is about more, and all of its durations', async () => {
+  it('slices of a minute have its part of a row that is about more, and all of its durations', async () => {
     expect(await slices(0, 15, 60)).toEqual([
       [0, 12, 1, 60, 12, 100, 50],
       [1, 12, 0, 60, 12, 10, 50],
@@ -80,7 +80,7 @@ needs('postgres')('slices of relists', () => {
     ]);
   });
 
-  it('of more minutes have each row once', async () => {
+  it('slices of more minutes have each row once', async () => {
     expect(await slices(0, 15, 300)).toEqual([
       [0, 60, 1, 300, 144, 100, 26],
       [5, 60, 0, 300, 120, 4, 10],
@@ -95,7 +95,7 @@ needs('postgres')('slices of relists', () => {
     ]);
   });
 
-  it('of a pool have the longest relist of each row that they touch', async () => {
+  it('slices of a pool have the longest relist of each row that they touch', async () => {
     const longest = async (from: number, to: number, seconds: number) => {
       const values = [[nodeId], at(from), at(to), seconds, false, true, [nodeId]];
       const { rows } = await reader.read((sql) => sql.run(readPoolRelists, values));

@@ -43,7 +43,7 @@ needs(
   'postgres',
   'kube-apiserver',
   'etcd',
-)('of two controllers', () => {
+)('two controllers', () => {
   beforeAll(async () => {
     system = await System.start({ kube: true });
     sender = createSender(system.redis.url, 4);

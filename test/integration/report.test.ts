@@ -392,7 +392,7 @@ needs(
     expect(empty.status.missedEvents).toEqual([]);
     expect(empty.status.mode).not.toBe('Generic');
 
-    // What the earlier machine had sent before it went away, then the agent of the new one.
+    // The batches that the earlier machine had sent before it went away, then the agent of the new one.
     await commitTo(bed.store, clusterId, [cutEarlier(3, [missedFinding()])]);
     expect(await nodeRows('replaced')).toMatchObject([
       { first_seen: null, last_seen: null, mode: 'Unknown' },
@@ -539,7 +539,7 @@ needs(
     ).toBe('');
   });
 
-  test('of a Node that never had an agent, nothing is left behind when it is deleted', async () => {
+  test('nothing is left behind of a deleted Node that never had an agent', async () => {
     await bed.admin.apply(NODES, nodeObject('passes'));
     await bed.admin.apply(NODES, nodeObject('passes-while-stopped'));
     const former = start();
@@ -558,7 +558,7 @@ needs(
       );
   });
 
-  test('of a deleted Node without an agent, recorded conditions stay', async () => {
+  test('recorded conditions of a deleted Node without an agent stay', async () => {
     await bed.admin.apply(NODES, nodeObject('unwell'));
     start();
     await reportOf('unwell', ({ status }) => status.mode === 'Unknown');

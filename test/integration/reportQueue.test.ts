@@ -15,7 +15,7 @@ let store: Store;
 let evidence: EvidenceFixture;
 let queue: ReportQueue;
 
-needs('postgres')('of the reports that are due', () => {
+needs('postgres')('the order of the reports that are due', () => {
   beforeAll(async () => {
     server = await startServer();
   });
@@ -88,7 +88,7 @@ async function due(name: string): Promise<number> {
   return id;
 }
 
-/** A node whose report says the one and whose agent says the other; it is due. */
+/** A node whose report and agent disagree; it is due. */
 async function written(
   name: string,
   said: { mode?: string | null; stream?: string } = {},

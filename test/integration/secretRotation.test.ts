@@ -122,7 +122,7 @@ needs('redis-server', 'postgres')('while the programs run', () => {
     await ready(agent);
     await waitFor('they are stored', async () => (await stored(node)) >= 3);
 
-    // What is connected stays connected; what is disconnected waits for the new password, and takes it.
+    // Open connections stay; disconnected programs wait for the new password, and take it.
     const next = newPassword();
     await setPassword(servers, 'agent', next);
     await setPassword(servers, 'controller', next);

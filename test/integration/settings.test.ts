@@ -379,15 +379,15 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       expect(code).toBe(0);
     };
 
-    test('of a web server is refused', async () => {
+    test('a --redis-url of a web server is refused', async () => {
       await both(`redis://:${SECRET}@127.0.0.1:${await web()}`, 'REDIS_NOT_REDIS');
     });
 
-    test('of a Postgres is refused', async () => {
+    test('a --redis-url of a Postgres is refused', async () => {
       await both(`redis://:${SECRET}@127.0.0.1:${postgres.part.port}`, 'REDIS_NOT_REDIS');
     });
 
-    test('of a silent server keeps a controller from starting', async () => {
+    test('a --redis-url of a silent server keeps a controller from starting', async () => {
       const redisUrl = `redis://:${SECRET}@127.0.0.1:${await silent()}`;
       const ended = await controller({ redisUrl }, { ...noKube, timesOut: true });
       expectRefusal(ended, 'REDIS_UNREACHABLE', '--redis-url', 'timed out');
@@ -409,13 +409,13 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       expect(ended.code).toBe(2);
     });
 
-    test('of a cluster that is a single Redis, or of a single Redis that is a cluster, is refused', async () => {
+    test('a --redis-url for a cluster that names a single Redis, or the other way round, is refused', async () => {
       const hosts = `127.0.0.1:${redis.port}`;
       await both(`redis+cluster://${hosts}`, 'REDIS_NOT_REDIS', 'a Redis that is no cluster', 'redis://');
       await both(cluster.masters[0]?.url ?? '', 'REDIS_NOT_REDIS', 'a node of', 'redis+cluster://');
     });
 
-    test('of a Sentinel that is a Redis, or of a Redis that is a Sentinel, is refused', async () => {
+    test('a --redis-url for a Sentinel that names a Redis, or the other way round, is refused', async () => {
       const hosts = `127.0.0.1:${redis.port}`;
       await both(`redis+sentinel://${hosts}/plegwatch`, 'REDIS_NOT_REDIS', 'no cluster', 'redis://');
       await both(sentinel.sentinel.url, 'REDIS_NOT_REDIS', 'a Redis Sentinel', 'redis+sentinel://');
@@ -445,7 +445,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       }
     });
 
-    test('of a cluster or a Sentinel where nothing listens ends a controller', async () => {
+    test('a --redis-url for a cluster or a Sentinel where nothing listens ends a controller', async () => {
       for (const redisUrl of [
         `redis+cluster://:${SECRET}@127.0.0.1:${await freePort()},127.0.0.1:${await freePort()}`,
         `redis+sentinel://:${SECRET}@127.0.0.1:${await freePort()}/plegwatch`,
@@ -506,7 +506,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       await each(url, 'DATABASE_REFUSED', 'password authentication failed');
     });
 
-    test('of a missing database is refused', async () => {
+    test('a --database-url of a missing database is refused', async () => {
       const url = changed((each) => {
         each.pathname = '/nowhere';
       });
@@ -522,15 +522,15 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       await each(url, 'DATABASE_UNREACHABLE', 'ECONNREFUSED');
     });
 
-    test('of a Redis is refused', async () => {
+    test('a --database-url of a Redis is refused', async () => {
       await each(`postgres://u:${SECRET}@127.0.0.1:${redis.port}/d`, 'DATABASE_UNREACHABLE');
     });
 
-    test('of a web server is refused', async () => {
+    test('a --database-url of a web server is refused', async () => {
       await each(`postgres://u:${SECRET}@127.0.0.1:${await web()}/d`, 'DATABASE_UNREACHABLE');
     });
 
-    test('of a database that was not migrated is refused by all but migrate', async () => {
+    test('a --database-url of a database that was not migrated is refused by all but migrate', async () => {
       const url = await postgres.emptyDatabase();
       const names = ['plegwatch migrate', '--database-url (PLEGWATCH_DATABASE_URL)'];
       expectRefusal(await controller({ databaseUrl: url }, noKube), 'DATABASE_NOT_MIGRATED', ...names);
@@ -566,7 +566,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       expect(ended.log.map(({ msg }) => msg)).toContain('spool unusable, running from memory');
     });
 
-    test('of another node or cluster is moved aside unchanged', async () => {
+    test('a spool of another node or cluster is moved aside unchanged', async () => {
       const spoolDir = join(dir, 'spool-of-a');
       const asides = () => readdirSync(spoolDir).filter((name) => name.startsWith('foreign-'));
       expect((await agent({ node: 'a', spoolDir }, { until: 'agent ready' })).code).toBe(0);
@@ -681,19 +681,19 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       expectRefusal(await controller(settings), 'KUBE_CONFIG', '--kubeconfig');
     });
 
-    test('of an unreachable server is refused', async () => {
+    test('a kubeconfig of an unreachable server is refused', async () => {
       const ended = await controller(
         naming('kube-away', { server: `https://127.0.0.1:${await freePort()}` }),
       );
       expectRefusal(ended, 'KUBE_UNREACHABLE', '--kubeconfig', 'ECONNREFUSED');
     });
 
-    test('of a server without TLS is refused', async () => {
+    test('a kubeconfig of a server without TLS is refused', async () => {
       const ended = await controller(naming('kube-web', { server: `https://127.0.0.1:${await web()}` }));
       expectRefusal(ended, 'KUBE_UNREACHABLE', '--kubeconfig');
     });
 
-    needs('kube-apiserver', 'etcd')('of a real API server', () => {
+    needs('kube-apiserver', 'etcd')('for a real API server', () => {
       let api: LocalApiServer;
       beforeAll(async () => {
         api = await startApiServer({ users: { nobody: [] } });
@@ -704,17 +704,17 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
         'certificate-authority-data': Buffer.from(api.ca).toString('base64'),
       });
 
-      test('whose certificate is not trusted is refused', async () => {
+      test('a kubeconfig without the CA of its server is refused', async () => {
         const ended = await controller(naming('kube-untrusted', { server: api.url }));
         expectRefusal(ended, 'KUBE_CONFIG', 'certificate', 'not trusted', '--kubeconfig');
       });
 
-      test('with a wrong token is refused', async () => {
+      test('a kubeconfig with a wrong token is refused', async () => {
         const ended = await controller(naming('kube-token', trusted()));
         expectRefusal(ended, 'KUBE_REFUSED', 'does not accept our credentials', '--kubeconfig');
       });
 
-      test('with a user without permissions is refused', async () => {
+      test('a kubeconfig with a user without permissions is refused', async () => {
         const ended = await controller({ kubeconfig: api.kubeconfigOf('nobody') });
         expectRefusal(ended, 'KUBE_REFUSED', 'list nodes', 'Grant');
       });

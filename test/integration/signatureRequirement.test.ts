@@ -64,7 +64,7 @@ needs('redis-server', 'postgres')('signatures', () => {
     await acked(agent, 4);
   });
 
-  test('of a new node are awaited: what it sent before it enrolled is refused, and stored when it sends it again', async () => {
+  test('signatures of a new node are awaited: a batch from before it enrolled is refused, and stored when it is sent again', async () => {
     await start('auto');
     await rows('UPDATE store.cluster SET signatures_required_since = now()');
     await start('auto');

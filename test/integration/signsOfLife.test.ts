@@ -114,7 +114,7 @@ needs('postgres', 'redis-server')('a sign of life', () => {
     );
   });
 
-  it('of a node whose row somebody holds keeps no other waiting', async () => {
+  it('a sign of life of a node whose row somebody holds keeps no other waiting', async () => {
     const [held, other] = [await reporting('node-a'), await reporting('node-b')];
     const holder = new Client({ connectionString: bed.databaseUrl });
     await holder.connect();

@@ -128,7 +128,7 @@ needs(
     expect(await width()).toBeLessThan(before);
   });
 
-  test('of a start ends with a pod that runs or has run', async () => {
+  test('the status lag of a start ends with a pod that runs or has run', async () => {
     const pod = await made();
     await publish(pod, ended(pod));
     const { batch, finding } = overdue(pod, 'STARTED');
@@ -137,7 +137,7 @@ needs(
     expect(await measured(finding)).toMatchObject({ lag_min_ms: 0, lag_reason: null });
   });
 
-  test('of a static pod is measured with its mirror pod, which is created later', async () => {
+  test('the status lag of a static pod is measured with its mirror pod, which is created later', async () => {
     const pod = podWith('5ca1ab1e5ca1ab1e5ca1ab1e5ca1ab1e');
     const { batch, finding } = overdue(pod, 'STARTED');
     await commit(batch);
@@ -270,7 +270,7 @@ needs(
     expect(await updates(finding)).toEqual(['lag_max', 'lag_min', 'overdue']);
   });
 
-  test('of announced events is sampled, and a lag is anomalous if its minimum exceeds the 99th percentile of the samples', async () => {
+  test('the status lag of announced events is sampled, and a lag is anomalous if its minimum exceeds the 99th percentile of the samples', async () => {
     const pod = await made();
     await publish(pod, ended(pod));
     const node = agentIncarnation(`node-${randomUUID().slice(0, 8)}`);

@@ -505,7 +505,7 @@ needs('postgres')('tamper evidence', () => {
       const first = await agent();
       append(first, 1, 700);
       await first.spool.flush();
-      // Of the last batches nothing arrives.
+      // None of the last batches arrives.
       await first.ship(100, (batches) => batches.slice(0, 4));
       await spools.close(first.spool);
       const next = await agent();
@@ -545,7 +545,7 @@ needs('postgres')('tamper evidence', () => {
         if (change !== undefined) await client.query(change);
         const lines: string[] = [];
         const inTransaction = runnerOf(async (statement) => {
-          // What was changed is in the same transaction.
+          // The change is in the same transaction.
           if (statement.text.startsWith('SET TRANSACTION')) return { rows: [], rowCount: 0 };
           return client.query({ ...statement, types: DRIVER_TYPES });
         });

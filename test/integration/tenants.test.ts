@@ -1,6 +1,6 @@
 /*
- * Two clusters on one database, each with a role for its controller and one for its readers. What is checked is enumerated from the
- * catalog of Postgres, so that a new table, view or function is checked too.
+ * Two clusters on one database, each with a role for its controller and one for its readers. The checked objects are enumerated from the catalog of
+ * Postgres, so that a new table, view or function is checked too.
  */
 import type { Query } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -317,7 +317,7 @@ needs('postgres')('two clusters on one database', () => {
       expect(updated).toEqual([]);
     });
 
-    it('what is revoked is gone: of one cluster, and in the end all', async () => {
+    it('revoked rights are gone: those on one cluster, and in the end all', async () => {
       const role = await server.role(owner, 'revoked');
       const { username } = new URL(role);
       const one = "SELECT store.grant_controller($1, 'one'), store.grant_reader($1, 'two')";

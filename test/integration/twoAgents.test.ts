@@ -99,7 +99,7 @@ async function isOne(minutes: number, each: (minute: number) => readonly Batch[]
   }
 }
 
-needs('postgres')('of the agents of a node', () => {
+needs('postgres')('agents of a node', () => {
   beforeAll(async () => {
     server = await startServer();
   });

@@ -201,7 +201,7 @@ needs(
     });
   });
 
-  test('what is not observed is counted by reason, of the cluster that the server shows', async () => {
+  test('unobserved nodes are counted by reason, in the cluster that the server shows', async () => {
     const { nodes, leftOut, reasons, rows } = await answer<UnobservedAnswer>('unobserved');
     expect([nodes, leftOut]).toEqual([NODES + 1, null]);
     expect(new Set(rows.map(({ cluster }) => cluster))).toEqual(new Set(['test']));
@@ -237,7 +237,7 @@ needs(
     for (const rows of [events, changes, findings, sessions, gaps]) expect(rows.cut).toBeNull();
   });
 
-  test('of too many rows the latest are answered, with the time until which some are missing', async () => {
+  test('the latest of too many rows are answered, with the time until which some are missing', async () => {
     await query(
       databaseUrl,
       `INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at)
@@ -302,7 +302,7 @@ needs(
     });
   });
 
-  test('of a pool with very many nodes some are looked at, it says of how many nobody knows, and is called safe by nobody', async () => {
+  test('a pool with too many nodes to look at says of how many too little is known, and is called safe by nobody', async () => {
     const pool = await answer<PoolAnswer>('pool?by=pool&cluster=test');
     expect([pool.nodes.length, pool.leftOut, pool.verdict]).toEqual([1000, NODES - 1000, 'unknown']);
     expect(pool.sentence).toContain(`too little is known of ${NODES} of ${NODES} nodes`);
@@ -512,7 +512,7 @@ needs(
       ...['--user-header', 'X-Forwarded-User'],
     ]);
     expect(proxied.stderr).toMatch(/Grant the verb create on subjectaccessreviews.* \[KUBE_REFUSED\]/);
-    // Of somebody whom it does not remember.
+    // A reader whom it does not remember.
     const [first = ''] = [await kubectl('create', 'token', 'stranger', '--duration', '20m')];
     expect(await codeOf('fleet', first)).toEqual([503, 'ACCESS_UNKNOWN']);
     await kubectl('create', 'clusterrolebinding', 'page', '--clusterrole=reviews', '--user=page');
@@ -523,7 +523,7 @@ needs(
     expect([code, stderr]).toEqual([1, expect.stringMatching(/\[UI_UNPROTECTED\]/)]);
   });
 
-  test('whoever asks for the fleet at the same time as others shares their answer, and later gets a newer one', async () => {
+  test('clients that ask for the fleet at the same time share one answer, and later get a newer one', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => answer<FleetAnswer>('fleet')));
     const seen = new Set(answers.map(({ now }) => now));
     // An answer holds for five seconds: a busy machine takes up some of the requests later.
@@ -560,7 +560,7 @@ needs(
 
   test('however much is asked for, nobody is told that Postgres does not answer', async () => {
     await withClient({ databaseUrl }, 'test', async (sql) => {
-      // Whoever reads a node waits for this one.
+      // Readers of a node wait for this transaction.
       await sql.run(command('BEGIN; LOCK TABLE store.node IN ACCESS EXCLUSIVE MODE'));
       const codes = await Promise.all(Array.from({ length: 6 }, () => codeOf('search?q=node-a')));
       // Four were stopped after 15 s, and the others waited for as long.

@@ -92,7 +92,7 @@ needs('postgres', 'chromium')('the ghost of a container on the page', () => {
     await tab.close();
   });
 
-  test('what nobody observed is drawn so: a kubelet that was not watched, an end that nobody saw, lives while lists failed', async () => {
+  test('unobserved times are drawn as such: a kubelet that was not watched, an end that nobody saw, lives while lists failed', async () => {
     const tab = await browser.open(address(0, 600), { colorScheme: 'dark' });
     const { page } = tab;
     const pay = pod(page, 'pay-1');
@@ -110,7 +110,7 @@ needs('postgres', 'chromium')('the ghost of a container on the page', () => {
     await tab.close();
   });
 
-  test('what an agent recorded before its first batch was stored is observed, and no picture says that there was no agent', async () => {
+  test('a time that an agent recorded before its first batch was stored is observed, and no picture says that there was no agent', async () => {
     const tab = await browser.open(address(2, 440));
     const { page } = tab;
     await page

@@ -44,7 +44,7 @@ needs(
   });
   afterAll(async () => {
     await browser?.stop();
-    // Whatever it cannot remove is removed with containerd.
+    // Pods that it cannot remove are removed with containerd.
     await pods?.close().catch(() => undefined);
     await system?.stop();
     await containerd?.stop();
@@ -67,7 +67,7 @@ needs(
       .filter({ hasText: `${type} received` })
       .first();
 
-  test('what a runtime announces appears on the timeline without a reload', async () => {
+  test('an event that a runtime announces appears on the timeline without a reload', async () => {
     const { page } = tab;
     await page.evaluate('globalThis.isSamePage = true');
     const pod = await pods.runPod({ name: 'shown-first' });

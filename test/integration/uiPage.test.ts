@@ -209,7 +209,7 @@ needs('postgres', 'chromium')('the page', () => {
     await tab.close();
   });
 
-  test('who has no right is asked for a token, which stays in the tab', async () => {
+  test('a reader without rights is asked for a token, which stays in the tab', async () => {
     const refusal: ErrorAnswer = {
       error: {
         code: 'TOKEN_REQUIRED',

@@ -46,7 +46,7 @@ needs('postgres', 'chromium')('the page of a pool', () => {
     [server, browser] = await Promise.all([startServer(), startBrowser()]);
     databaseUrl = await server.database();
     await writeHistory(databaseUrl, { nodes: 12, days: 7, lives: 24, step: 600 });
-    // Of a pool of four: a hole of ten hours, and eight slow hours of another node.
+    // A pool of four: a hole of ten hours, and eight slow hours of another node.
     await query(
       databaseUrl,
       `DELETE FROM store.relist_hour h USING store.node n WHERE n.node_id = h.node_id AND n.name = 'east-003' AND h.hour >= $1 AND h.hour < $2`,
@@ -307,7 +307,7 @@ needs('postgres', 'chromium')('the page of a pool', () => {
     await tab.close();
   });
 
-  test('of a pool with more nodes than can be drawn the slowest are, and the outlier is one beside the median of all', async () => {
+  test('the slowest nodes of a pool too large to draw are drawn, and the outlier is one beside the median of all', async () => {
     const [copied] = await query<{ node_id: number }>(
       databaseUrl,
       `SELECT node_id FROM store.node WHERE name = 'west-001'`,

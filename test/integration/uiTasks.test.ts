@@ -1,6 +1,6 @@
 /*
- * The questions that people bring to the page, in a real browser, on the real server and a Postgres with a week of two clusters. What the page
- * shows is held against SQL and against what the terminal prints.
+ * The questions that people bring to the page, in a real browser, on the real server and a Postgres with a week of two clusters. The contents of the
+ * page are held against SQL and against the terminal.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -94,7 +94,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     await tab.close();
   });
 
-  test('what is no time is refused in words, and the drawing stays', async () => {
+  test('a text that is no time is refused in words, and the drawing stays', async () => {
     const tab = await open('#/node/east/east-003');
     const { page } = tab;
     const before = page.url();
@@ -221,7 +221,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
       `DELETE FROM store.node_state s USING store.node n WHERE n.node_id = s.node_id AND n.name = 'west-001'`,
     );
     await query(databaseUrl, `UPDATE store.node SET name = $1 WHERE name = 'west-006'`, [HOSTILE]);
-    // Of the cluster east everything that agents sent is stored; of west nobody says so.
+    // Everything that agents of the cluster east sent is stored; nobody says so of west.
     await query(
       databaseUrl,
       `INSERT INTO store.ingest SELECT cluster_id, now() - interval '1 hour', now() + interval '1 day' FROM store.cluster WHERE name = 'east'`,

@@ -357,7 +357,7 @@ needs('postgres')('an undeclared gap', () => {
     ]);
     expect(await undeclared()).toEqual([
       ['list', 360, 660],
-      // What follows the last minute is still to come.
+      // The time after the last minute is still to come.
       ['list', 720, 1_020],
     ]);
   });

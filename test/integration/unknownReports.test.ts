@@ -41,7 +41,7 @@ needs(
   });
   afterAll(() => runtime?.stop());
 
-  test('of controllers that have lost Postgres say that the present is unknown, keep what is history, and then what is so again', async () => {
+  test('reports of controllers that have lost Postgres say that the present is unknown, keep what is history, and then what is so again', async () => {
     const { agent } = await status();
     await bed.system.postgres.kill();
     const killedAt = Date.now();

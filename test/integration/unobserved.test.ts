@@ -34,7 +34,7 @@ needs(
   'kubectl',
   'redis-server',
   'postgres',
-)('what nobody observes', () => {
+)('unobserved states', () => {
   beforeAll(async () => {
     authority = makeAuthority();
     kubelet = await FakeKubelet.start(authority);

@@ -90,7 +90,7 @@ needs(
         stops: sum(lags.flatMap(({ stops }) => stops)),
         starts: sum(lags.flatMap(({ starts }) => starts)),
       };
-      // What came while a busy machine held the agent up is not counted.
+      // Lags while a busy machine held the agent up are not counted.
       const isWhole = recordsOf(world, 'gap').every(({ cause }) => cause !== 'agent_stalled');
       // The first starts may have come before the watch.
       if (isWhole) expect(counted.stops).toBe(ids.length);

@@ -321,7 +321,7 @@ export class SimulatedNode {
     if (this.#diskFaults.has('reads')) causes.add('spool_unreadable');
     if ([...this.#diskFaults].some((each) => KEEPS_FROM_WRITING.includes(each)))
       causes.add('spool_unwritable');
-    // What was delivered and deleted, only the backup could have had.
+    // Records that were delivered and deleted, only the backup could have had.
     if (this.store.wasRestored) causes.add('below_oldest').add('store_lost');
     return causes;
   }
@@ -348,12 +348,12 @@ export class SimulatedNode {
   }
 }
 
-/** The last seq that is in a file. What was dropped after it is declared lost from memory, which ends with the agent if the disk fails until then. */
+/** The last seq that is in a file. Records dropped after it are declared lost from memory, which ends with the agent if the disk fails until then. */
 const writtenOf = ({ current }: Spool): number => Math.max(0, ...current.segments.map(({ last }) => last));
 
 /**
- * The seq up to which anybody can know of an epoch. Of a last segment that stayed unreadable nobody knows how much was behind that: the node
- * counts as unobserved since the last heartbeat.
+ * The seq up to which anybody can know of an epoch. Nobody knows how many records a last segment that stayed unreadable had: the node counts as
+ * unobserved since the last heartbeat.
  */
 const endOf = (stored: SimulatedEpoch | undefined): number =>
   Math.max(0, ...(stored?.lost.keys() ?? []), ...(stored?.records.keys() ?? []));

@@ -2,7 +2,7 @@
  * Simulated time, for tests in which a seed alone decides what happens and in which order. Timers, clocks and dates are Vitest's; a timer fires
  * only once everything that the one before set going has come to rest.
  *
- * What runs under it may wait for timers, for promises and for turns of the event loop. Real input, output and threads have times of
+ * Code that runs under it may wait for timers, for promises and for turns of the event loop. Real input, output and threads have times of
  * their own, and must be replaced.
  */
 import { vi } from 'vitest';

@@ -1,7 +1,6 @@
 /*
- * A real Chromium for tests of the page. It has a profile of its own and reaches only this machine. What a page must never do is a
- * fault, and a tab with a fault cannot be closed: a request to elsewhere, an error in its console (a violation of the content
- * security policy is one), an exception that nobody caught.
+ * A real Chromium for tests of the page. It has a profile of its own and reaches only this machine. A tab with a fault cannot be closed. Faults are a
+ * request to elsewhere, an error in its console (a violation of the content security policy is one), an exception that nobody caught.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -44,7 +43,7 @@ interface Tab {
 const ARGUMENTS = [
   // The sandbox needs namespaces that a container may not have, and is refused to root. Tests open only pages of ours.
   '--no-sandbox',
-  // Whatever is not on this machine goes to a proxy that does not exist; no name is asked for.
+  // Requests to other machines go to a proxy that does not exist; no name is asked for.
   '--proxy-server=http://nowhere.invalid:1',
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1',
 ];

@@ -1,7 +1,7 @@
 /*
  * The last lines of a test run: the slowest files, each failure, then `N passed, N failed, N skipped`, so that the end of a long
- * log is enough. Of a property that failed, the line says the seed that repeats it, and what did not hold; of values that differ, the first
- * lines that do.
+ * log is enough. For a failed property, the line says the seed that repeats it, and what did not hold; for values that differ, the first lines that
+ * do.
  */
 import { stripVTControlCharacters } from 'node:util';
 import type { TestModule, TestRunEndReason } from 'vitest/node';

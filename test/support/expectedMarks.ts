@@ -1,5 +1,5 @@
 /*
- * Every mark, and where it is expected: in the long tests, within this many schedules or histories, or elsewhere, in a test of its own.
+ * Every mark, and where it is expected: in the long tests, within a number of schedules or histories, or elsewhere, in a test of its own.
  *
  * The types of the product say which marks there are, so that a new cause does not compile before it is here; marks.test.ts finds those that the
  * product has as text only.

@@ -89,8 +89,8 @@ export class FindingCheck {
   }
 
   /**
-   * When the deliveries among these events arrived. What was held up leaves in a burst that a busy machine takes long to write: the
-   * runtime dates all of it by the beginning, so only the receipt says when each event was there to be read.
+   * When the deliveries among these events arrived. Held-up events leave in a burst that a busy machine takes long to write: the runtime dates all of
+   * it by the beginning, so only the receipt says when each event was there to be read.
    */
   #arrivals(announced: readonly Timed<EventFact>[], id: string, type: EventType | null): number[] {
     const delivered = announced.filter((each) => each.delivered);

@@ -1,7 +1,7 @@
 /*
  * The oracle of a scenario: it holds what a store has of a node against what happened to its simulated runtime.
  *
- * Of each kind of finding none may be wrong, and none overlooked that was clearly to be seen. Times are milliseconds of the
+ * No finding of any kind may be wrong, and none overlooked that was clearly to be seen. Times are milliseconds of the
  * machine's wall clock.
  */
 import { breaksWithoutSession, stopsWithoutGap, wrongChanges, wrongDeliveries } from './completeness.ts';

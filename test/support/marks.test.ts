@@ -43,7 +43,7 @@ test('a mark that no long test hits is in the test that it names', () => {
   }
 });
 
-test('a long test fails for a mark that it did not hit within this many runs, and for one that nobody listed', () => {
+test('a long test fails for a mark that it did not hit within its number of runs, and for one that nobody listed', () => {
   const all = [...EXPECTED_MARKS].flatMap(([mark, where]) =>
     where.some((each) => each.in === 'torture') ? [mark] : [],
   );

@@ -2,7 +2,7 @@
  * Marks: what the long tests must come across at some time, each cause of a gap, each kind of finding, each repair and each refusal. A mark is
  * derived from what is stored at the end, so that the product knows nothing of it.
  *
- * A long test counts in how many of its runs it hit each mark, prints that, and fails if it missed one that it must hit within this many runs, or hit
+ * A long test counts in how many of its runs it hit each mark, prints that, and fails if it missed one that it must hit within its number of runs, or hit
  * one that nobody has listed. expectedMarks.ts lists them all.
  */
 import type { RecordOf } from '../../src/protocol/record.ts';

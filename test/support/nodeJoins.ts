@@ -119,7 +119,7 @@ class JoinCheck {
 
   #nested(scope: Scope): string[] {
     const tables = this.#visit(scope);
-    // What is joined to the rows of a subquery is tied to its tables by the columns that it returns.
+    // A table joined to the rows of a subquery is tied to its tables by the columns that it returns.
     if (refersOutside(scope.query, 0)) return tables;
     this.#joined.push(tables);
     return [];

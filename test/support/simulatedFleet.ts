@@ -194,7 +194,7 @@ export class FleetProcesses {
     const isDeclared = await this.#declared();
     expect(drops.filter((drop) => !decided.has(keyOf(drop)) && !isDeclared(drop))).toEqual([]);
     await this.#expectStatus();
-    // What is on its way is waited for: a batch may end between the end of a session and the gap after it.
+    // Batches on their way are waited for: one may end between the end of a session and the gap after it.
     await passes(async () => {
       const gaps = await this.#system.sql('SELECT * FROM plegwatch.undeclared_gaps() WHERE node ~ $1', NODES);
       expect(gaps).toEqual([]);

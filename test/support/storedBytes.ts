@@ -256,7 +256,7 @@ export class TrafficNode {
           cpu: 1_700_000 + this.#duration(100_000),
         },
       },
-      // Of a node that is not short of anything.
+      // A node that is not short of anything.
       pressure: {
         ...{
           span,

@@ -1,5 +1,5 @@
 -- A history of `size`: clusters east and west, nodes of three runtimes, an upgrade of every kubelet on the fourth day. It begins at midnight (UTC)
--- as many days ago, or a day later if it goes on until now. What happens depends on the number of a node, so the truth of every question is known:
+-- as many days ago, or a day later if it goes on until now. The history of a node depends on its number, so the truth of every question is known:
 --
 --   number % 3 = 0, 1, 2   containerd 2.0.5 loses the STOPPED of every 20th container, containerd 2.1.4 of every 200th, cri-o 1.33.1 none.
 --                          Every fifth of the misses is resolved 40 s later

@@ -183,8 +183,8 @@ export class System {
   }
 
   /**
-   * Periods of the whole history that neither evidence nor a gap covers, of one node or of all. What is on its way is waited for: a
-   * batch may end between the end of a session and the gap after it.
+   * Periods of the whole history that neither evidence nor a gap covers, of one node or of all. Batches on their way are waited for: one may end
+   * between the end of a session and the gap after it.
    */
   async undeclaredGaps(node: string | null = null): Promise<Record<string, unknown>[]> {
     const text = 'SELECT * FROM plegwatch.undeclared_gaps() WHERE $1::text IS NULL OR node = $1';

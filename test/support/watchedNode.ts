@@ -247,10 +247,10 @@ export async function settled(agent: LocalPlegwatch): Promise<void> {
 }
 
 /**
- * Without what this subscriber confirms. Of a miss: it received the CREATED of the container, and not the missed event. A busy containerd 2
+ * Without what this subscriber confirms. For a miss: it received the CREATED of the container, and not the missed event. A busy containerd 2
  * may lose the STOPPED of a sandbox: it announces it only if the sandbox was not removed before it gets to it
- * (internal/cri/server/events.go, startSandboxExitMonitor). Of an event out of order: it received it after a later stage too, as a busy
- * containerd may announce the stop of a container after its removal.
+ * (internal/cri/server/events.go, startSandboxExitMonitor). For an event out of order: it received it after a later stage too, as a busy containerd
+ * may announce the stop of a container after its removal.
  */
 export function unconfirmedBy({ received }: Listener, accusations: readonly Accusation[]): Accusation[] {
   const all = new Set(received);

@@ -70,7 +70,7 @@ export class Attacker {
     this.#options = options;
     this.#random = randomFor(options.seed, 'attacker');
     this.#running = this.#run();
-    // Whoever stops it hears of an error.
+    // The program that stops it hears of an error.
     this.#running.catch(() => undefined);
   }
 

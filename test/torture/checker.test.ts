@@ -272,7 +272,7 @@ test('a period that neither evidence nor a gap covers is undeclared', () => {
   expect(problems).toEqual(['1 undeclared']);
 });
 
-test('what the audit says about the store is a problem', () => {
+test('an audit that finds something wrong in the store is a problem', () => {
   const different = ['node-0: A finding is not there.'];
   expect(checkRecords(evidence({ different })).problems).toEqual(['1 different']);
 });

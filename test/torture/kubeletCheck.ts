@@ -21,7 +21,7 @@ export interface KubeletTruth {
 
 export interface KubeletEvidence {
   readonly kubelets: readonly KubeletTruth[];
-  /** When epochs began. Of an epoch in memory, which is not here, nothing can be said. */
+  /** When epochs began. Nothing can be said of an epoch in memory, which is not here. */
   readonly starts: ReadonlyMap<string, Mono>;
 }
 

@@ -13,7 +13,7 @@
  *   --quiet          print one line per schedule
  *
  * Exit code 0: no record lost, unexpected or duplicated, no gap unexplained, no hour miscounted, no
- * period undeclared, no kubelet falsely accused or falsely said to be watched, and every mark hit that this many schedules must hit. 1: otherwise.
+ * period undeclared, no kubelet falsely accused or falsely said to be watched, and every mark hit that a run of its length must hit. 1: otherwise.
  * 2: wrong usage.
  */
 

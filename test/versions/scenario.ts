@@ -1,5 +1,5 @@
 /*
- * One scenario for each pair of a kubelet and a containerd. What each must show is in facts.ts; what it showed is stored by results.ts.
+ * One scenario for each pair of a kubelet and a containerd. The expected figures of each are in facts.ts; results.ts stores the found ones.
  *
  *   gate off ─► gate on, streaming lists ─► static pods, whose events the agent partly loses ─► four cuts of the kubelet's stream ─► the fifth
  *   ─► kubelet restarted ─► runtime killed, down for 20 s, restarted ─► a container is killed ─► kubelet restarted
@@ -171,7 +171,7 @@ class Scenario {
     await this.#expectLists(this.#runtime.hasStreamingLists);
     // A runtime that does not know the call is asked once.
     expect(STREAMS.some((call) => (this.#at.kubeletProxy.calls.get(call) ?? 0) > 0)).toBe(true);
-    // What it lists with makes no difference.
+    // Its way of listing makes no difference.
     await this.#at.modeIs(this.#modes.on);
     const truth = this.#runtime.hasStreamingLists
       ? 'the kubelet lists with Stream calls only'

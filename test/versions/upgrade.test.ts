@@ -41,7 +41,7 @@ needs(...KUBELET_NEEDS, `containerd-${FIRST_RUNTIME}`)('an upgrade', () => {
     await bed.system.kubectl('create', 'serviceaccount', 'default');
   });
 
-  test('of kubelet and runtime under a running agent leaves one gap for each downtime, a history that says which version ran when, and no finding with the version of another time', {
+  test('an upgrade of kubelet and runtime under a running agent leaves one gap for each downtime, a history that says which version ran when, and no finding with the version of another time', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const began = performance.now();

@@ -28,8 +28,8 @@ export class Absences {
   }
 
   /**
-   * Whether no further list that lacks the container can prove anything, until an event or a status of it arrives or a list shows it. What
-   * is remembered for a quarter of an hour then costs the lists of that time nothing.
+   * Whether no further list that lacks the container can prove anything, until an event or a status of it arrives or a list shows it. A container
+   * that is remembered for a quarter of an hour then costs the lists of that time nothing.
    */
   isSettled({ events, stages }: TrackedContainer, answer: ListAnswer): boolean {
     if (events.last !== null && events.last >= answer.start) return false;

@@ -61,7 +61,7 @@ function recorded(id: string, steps: readonly TimelineStep[], settings: Partial<
   );
 }
 
-test('of the events of a container on containerd, the STOPPED is recorded with its exit', () => {
+test('on containerd, only the STOPPED of a container is recorded with its exit', () => {
   const steps = [
     received(4, 'c1', 'CREATED', { times: times({ created: 4 }) }),
     received(5, 'c1', 'STARTED', { times: times({ created: 4, started: 5 }) }),

@@ -30,18 +30,18 @@ import { createdPod, everMissed, runningPod } from '../../../test/engine/timelin
 const newSession = [closed(6), opened(8, 2), received(9, 's0', 'STARTED')];
 
 describe('the beginning of a stream', () => {
-  test('what the first list of an agent shows is not due', () => {
+  test('a stage that the first list of an agent shows is not due', () => {
     const outcome = compare([opened(0.1), received(0.2, 's0', 'CREATED'), listed(1, { c1: 'exited' })], {
       until: 60,
     });
     expect(outcome.counters.expected).toBe(0);
   });
 
-  test('what a list shows before any event came is not due to a stream that may not be registered yet', () => {
+  test('a stage that a list shows before any event came is not due to a stream that may not be registered yet', () => {
     expect(everMissed([listed(0, {}), opened(1), listed(5, S1_RUNNING)])).toEqual([]);
   });
 
-  test('what happened between the opening and the first event of a stream is not due', () => {
+  test('a stage reached between the opening and the first event of a stream is not due', () => {
     const steps = [
       listed(0, {}),
       opened(1),
@@ -91,7 +91,7 @@ describe('the beginning of a stream', () => {
     });
   });
 
-  test('what a replayed backlog lacks is not missed', () => {
+  test('a stage that a replayed backlog lacks is not missed', () => {
     const steps = [
       listed(0, {}),
       opened(10),
@@ -169,7 +169,7 @@ describe('the end of a stream', () => {
     });
   });
 
-  test('what was reached before a new session is not due to it, even if it is proven only then', () => {
+  test('a stage reached before a new session is not due to it, even if it is proven only then', () => {
     const steps = [
       ...createdPod,
       listed(5, C1_CREATED),
@@ -185,7 +185,7 @@ describe('the end of a stream', () => {
     expect(counters).toEqual(compare(steps, { until: 60 }).counters);
   });
 
-  test('what happens while there is no stream is unobservable', () => {
+  test('a stage reached while there is no stream is unobservable', () => {
     expect(compare([...covered, closed(4), listed(5, S1_RUNNING)], { until: 60 })).toMatchObject({
       everMissed: [],
       unobservable: ['s1 CREATED stream_down', 's1 STARTED stream_down'],
@@ -305,13 +305,13 @@ describe('stream gaps and unread items', () => {
     });
   });
 
-  test('what a stream gap makes unobservable is found no earlier than the end of the gap', () => {
+  test('a stage that a stream gap makes unobservable is found no earlier than the end of the gap', () => {
     // A tick every quarter of a second would come later.
     const { findings } = compare([...covered, listed(5, S1_RUNNING), streamGap(20.1)], { until: 20.2 });
     expect(findings.map(({ t }) => t)).toEqual([20_100_000, 20_100_000]);
   });
 
-  test('what begins in covered time after a stream gap is judged again', () => {
+  test('a container that begins in covered time after a stream gap is judged again', () => {
     expect(everMissed([...covered, streamGap(4), listed(5, {}), listed(10, S1_RUNNING)])).toEqual([
       's1 CREATED',
       's1 STARTED',

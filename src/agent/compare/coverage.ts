@@ -6,9 +6,8 @@
  *    ▲                    │                        │                                        │
  *    └────── closed ──────┴────────────────────────┴────────────────────────────────────────┘
  *
- * The protocol never confirms a subscription; the first event does (a replayed one counts). What the baseline list shows
- * may have happened before, so it is waived. A stream gap within a session (a stall of ours, an overflow) moves `since` to its
- * end.
+ * The protocol never confirms a subscription; the first event does (a replayed one counts). The baseline list shows stages from before too, so they
+ * are waived. A stream gap within a session (a stall of ours, an overflow) moves `since` to its end.
  */
 import type { ReceivedEvent } from '../../protocol/observation.ts';
 import type { Mono } from '../../protocol/units.ts';

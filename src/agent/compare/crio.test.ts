@@ -115,7 +115,7 @@ describe('a sandbox that is removed', () => {
     expect(removed(received(8, 's1', 'STOPPED'), ...listedAlike({}, 10, 40))).toEqual([]);
   });
 
-  test('what an event of one of its containers says of a sandbox counts too', () => {
+  test('the sandbox status in an event of one of its containers counts too', () => {
     const other = {
       id: 's1',
       state: 'running',
@@ -125,7 +125,7 @@ describe('a sandbox that is removed', () => {
     expect(watch([...up, created, ...listedAlike({}, 10, 40)]).everMissed).toEqual(['s1 STOPPED']);
   });
 
-  test('what a status once said of its namespaces stays known when a later one does not say it', () => {
+  test('the namespaces in a status stay known when a later one does not name them', () => {
     const later = { id: 's1', state: 'running', times: times({ created: 3.9 }) } as const;
     const created = received(6, 'c1', 'CREATED', { others: [later] });
     expect(watch([shared, listed(5, S1_RUNNING), created, ...listedAlike({}, 10, 40)]).everMissed).toContain(
@@ -226,7 +226,7 @@ test('a stream is not silent because nobody announces what the removal of sandbo
   expect(compare(removed, { until: 90, profile: CONTAINERD }).stream).toBe('Silent');
 });
 
-test('what a list lacks before its session ends is decided, and its DELETED of the next session changes nothing', () => {
+test('a container that a list lacks before its session ends is decided, and its DELETED of the next session changes nothing', () => {
   const lost = [
     ...up,
     ...announced(6, 'c1', 'CREATED', 'STARTED'),
@@ -273,7 +273,7 @@ describe('the blind spots of CRI-O', () => {
       .filter(({ cause }) => cause === 'never_sent')
       .map(({ containerId, eventType }) => `${containerId} ${eventType}`);
 
-  test('what CRI-O never announces of sandboxes is reported once, with the first pod that shows it', () => {
+  test('a sandbox event that CRI-O never announces is reported once, with the first pod that shows it', () => {
     const outcome = watch([...podRun(1, 4), ...podRun(2, 12), ...podRun(3, 20)]);
     expect(blindSpots(outcome)).toEqual(['s1 CREATED', 's1 DELETED']);
     expect(findingsOf(outcome)).toEqual([]);

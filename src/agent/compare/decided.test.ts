@@ -18,13 +18,13 @@ import {
   times,
 } from '../../../test/engine/timeline.ts';
 
-test('what a list shows is decided until it began, less the time for which a sandbox may be listed after its DELETED', () => {
+test('a listed state is decided until the list began, less the time for which a sandbox may be listed after its DELETED', () => {
   const steps = [...covered, ...listedAlike({}, 10, 15)];
   expect(compare(steps, { until: 20 }).decided).toBe(seconds(5));
   expect(compare(steps, { until: 20, profile: CRIO }).decided).toBe(seconds(15));
 });
 
-test('of what a list first shows exited it is undecided whether its start was announced until its status was asked for', () => {
+test('the start of a container that a list first shows exited is undecided until its status was asked for', () => {
   const created = [...announced(4, 's1', 'CREATED', 'STARTED'), received(4, 'c1', 'CREATED')];
   const steps = [...covered, ...created, listed(5, C1_CREATED), ...listedAlike(C1_EXITED, 10, 30)];
   expect(compare(steps, { until: 32 }).decided).toBe(seconds(5.01));
@@ -46,7 +46,7 @@ test('nothing more is decided while a later event may still date what one has pr
   });
 });
 
-test('of what lists show as UNKNOWN it is undecided how far it came, whether its CREATED was understood or not', () => {
+test('the stage of an UNKNOWN container is undecided, whether its CREATED was understood or not', () => {
   const unknown = [listed(5, {}), ...listedAlike({ c1: 'unknown' }, 10, 20)];
   const settings = { until: 22, profile: CRIO };
   for (const nameless of [false, true]) {
@@ -104,7 +104,7 @@ test('the end of what ran is undecided until a list lacks what its DELETED annou
   expect(compare([...covered, ...up, ...ended, older], settings).decided).toBe(seconds(5.01));
 });
 
-test('what lists prove and nothing can date keeps nothing from being decided', () => {
+test('a stage that lists prove and nothing can date keeps nothing from being decided', () => {
   // A sandbox that never came up: nobody knows when its DELETED may have come.
   const steps = [...covered, listed(5, { s1: 'exited' }), ...listedAlike({}, 10, 15)];
   expect(compare(steps, { until: 20 })).toMatchObject({ decided: seconds(5), pending: 1 });

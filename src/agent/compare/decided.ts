@@ -1,7 +1,7 @@
 /*
  * How far everything is decided: whoever knows all records until now knows of each earlier transition whether its event came.
  *
- * Later ones may still be judged. What is not shown by a list yet, due, or waiting for a status or another list belongs to them. An
+ * Later ones may still be judged. Undecided are changes that no list shows yet, that are due, or that wait for a status or another list. An
  * agent that is killed never says what becomes of these.
  */
 
@@ -43,7 +43,7 @@ export class Decided {
     // A sandbox may be listed for a while after its DELETED.
     let until: number = shift(this.#listed, -expectations.profile.lead);
     expectations.forEachOpen((_container, _stage, { proof: { by, from } }) => {
-      // What an event proves may still be dated.
+      // A stage that an event proves may still be dated.
       until = Math.min(until, from ?? (by === null ? until : this.#until));
     });
     for (const container of containers) {

@@ -30,7 +30,7 @@ export class Events {
   received(event: ReceivedEvent): void {
     const { coverage, emitter, expectations, firstLists, starvation } = this.#parts;
     const replayed = coverage.received(event);
-    // Of another session.
+    // An event of another session.
     if (replayed === null) return;
     emitter.reach(event.received);
     starvation.eventReceived(event.received);

@@ -55,8 +55,8 @@ export class Expectation {
   }
 
   /**
-   * Takes in another proof. An event may prove a stage before a list bounds it. Of an event that came twice either may be the
-   * true one, so the later one is the upper bound.
+   * Takes in another proof. An event may prove a stage before a list bounds it. If an event came twice either may be the true one, so the later one
+   * is the upper bound.
    */
   renew(proof: StageProof): void {
     const { by, to } = proof;

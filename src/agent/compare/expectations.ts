@@ -178,8 +178,8 @@ export class Expectations {
   }
 
   /**
-   * When events come out of order, the first may prove a stage before another one carries the creation. What lists prove is
-   * bounded by lists, or left unbounded on purpose.
+   * When events come out of order, the first may prove a stage before another one carries the creation. A stage that lists prove is bounded by lists,
+   * or left unbounded on purpose.
    */
   #boundByCreation(container: TrackedContainer): void {
     const created = this.lowerBound(container, CREATED);
@@ -256,7 +256,7 @@ export class Expectations {
         this.#counters.expected -= 1;
         this.#counters.matched -= 1;
       }
-      // What was not due before it came is not due because of it.
+      // A stage that was not due before it came is not due because of it.
       this.#setStanding(container, stage, { is: standing.waived ? 'waived' : 'none' });
     }
     for (const earlier of STAGES) {
@@ -366,7 +366,7 @@ export class Expectations {
     return sent.includes(EVENT_TYPES[stage]);
   }
 
-  /** Reports a transition of a kind that the runtime never announces. Of an unknown runtime nobody knows that. */
+  /** Reports a transition of a kind that the runtime never announces. For an unknown runtime nobody knows that. */
   #neverSent(container: TrackedContainer, stage: Stage, proof: StageProof): void {
     const { sandboxEvents, containerEvents } = this.#profile;
     if (sandboxEvents.length === 0 && containerEvents.length === 0) return;

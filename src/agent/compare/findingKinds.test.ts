@@ -310,7 +310,7 @@ describe('unannounced', () => {
     expect(summaries(compare([...covered, ...steps], { until: 60, profile: CRIO }))).toEqual([]);
   });
 
-  test('what a runtime never sends is unannounced once, although a spurious event announced it', () => {
+  test('an event that a runtime never sends is unannounced once, although a spurious event announced it', () => {
     const up = (at: number) => listed(at, S1_RUNNING);
     const steps = [
       up(5),

@@ -72,7 +72,7 @@ test('lists that began before the first event are not the first lists, whenever 
   expect(gapsOf(opened(1), listed(5, S1_EXITED), held, next)).toMatchObject([gap(5.01, 10.02)]);
 });
 
-test('what happens between the lists before the first event and the ones after it may lack without a finding too', () => {
+test('an event between the lists before the first event and the ones after it may lack without a finding too', () => {
   expect(gapsOf(listed(0, {}), opened(1), received(2, 's0', 'STARTED'), listed(5, {}))).toMatchObject([
     gap(2, 5.02),
   ]);

@@ -1,7 +1,7 @@
 /*
- * The first lists: the first whole lists of both kinds that begin after a session's first event, or after a gap within it. What they show
- * may have happened before anybody watched, so nobody misses its event; and what they lack may have ended since, where only the stream
- * could show how. So until they end an event may lack without any finding: a gap says so.
+ * The first lists: the first whole lists of both kinds that begin after a session's first event, or after a gap within it. They show events from
+ * before anybody watched, so nobody misses these; and the containers that they lack may have ended since, where only the stream could show how. So
+ * until they end an event may lack without any finding: a gap says so.
  */
 
 import { type Mono, mono } from '../../protocol/units.ts';

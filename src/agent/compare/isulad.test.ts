@@ -246,7 +246,7 @@ describe('a finished_at that is only when iSulad noticed the exit', () => {
     expect(kinds(CONTAINERD)).toContain('duplicate_container');
   });
 
-  test('what ended while iSulad was down is not missed, although its finished_at lies in the new session', () => {
+  test('a container that ended while iSulad was down is not missed, although its finished_at lies in the new session', () => {
     const restarted = [
       closed(20),
       opened(25, 2),

@@ -44,7 +44,7 @@ const LATE_STOP = 'kubelet_late c1 STOPPED not_shown';
 const LATE_START = 'kubelet_late c1 STARTED not_shown';
 const stillRunning = podAnswered(20.3, 'u1', { c1: 'running' });
 
-describe('what is late', () => {
+describe('late starts and stops', () => {
   test('a stop is late if the kubelet, asked after the deadline, shows the container running', () => {
     const { findings } = runs([...stopped, stillRunning]);
     const late = findings.find(({ kind }) => kind === 'kubelet_late');
@@ -303,7 +303,7 @@ describe('when the kubelet is asked', () => {
   });
 });
 
-describe('what accuses nobody', () => {
+describe('late changes that accuse nobody', () => {
   /** Steps that come on top of a stop that would be late, or in place of what makes it so. */
   const harmless: Readonly<Record<string, readonly TimelineStep[]>> = {
     'that no message shows a stop proves nothing without an answer': stopped,
@@ -566,7 +566,7 @@ describe('how long it took', () => {
     expect(lagOf([...startedAt5, stop, ...shown])?.stops).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
   });
 
-  test('what took more than 65 seconds is in the last bucket', () => {
+  test('a lag of more than 65 seconds is in the last bucket', () => {
     const shown = podShown(75, 'u1', { c1: 'running' });
     const lists = listedAlike(C1_RUNNING, 20, 40, 60);
     expect(lagOf([...startedAt5, ...lists, shown], { until: 80 })?.starts).toHaveLength(18);
@@ -649,7 +649,7 @@ describe('how long it took', () => {
     expect(lagOf([...startedAt5, stop, ...shown], { profile: ISULAD })).toEqual({ starts: [1], stops: [] });
   });
 
-  test('what an answer showed and no message brought within five seconds is counted as not brought', () => {
+  test('a stage that an answer showed and no message brought within five seconds is counted as not brought', () => {
     const answer = podAnswered(15.6, 'u1', { c1: 'running' });
     expect(runs([...startedAt5, answer]).kubeletCounters.notBrought).toBe(1);
     const brought = podShown(16, 'u1', { c1: 'running' });
@@ -657,7 +657,7 @@ describe('how long it took', () => {
   });
 });
 
-describe('what a miss says of the kubelet', () => {
+describe('the kubelet lag of a miss', () => {
   const kubeletOf = (steps: readonly TimelineStep[], settings: Partial<TimelineSettings> = {}) =>
     runs(steps, settings).findings.find(({ kind }) => kind === 'missed')?.proof['kubelet'];
 

@@ -8,7 +8,7 @@
  * `kubelet_late` is an accusation. That no message came proves nothing, so it rests on an answer to a GetPod that was asked after the
  * deadline, and on a watch that covered everything from before the change until that answer: a kubelet that restarted may answer
  * with what the API server knew last. A start is late only if no other container of the pod has still to be created: while the pod's worker
- * pulls an image, its status waits. What is in doubt has a reason, and nobody is accused.
+ * pulls an image, its status waits. A doubt has a reason, and nobody is accused.
  */
 import { TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeletPod, KubeletPodAnswer, KubeletSight } from '../../protocol/observation.ts';
@@ -47,7 +47,7 @@ const DATED_WITHIN: Micros = millis(15_000);
 const ANSWERED_WITHIN: Micros = millis(60_000);
 /** The kubelet is asked this long before a miss is judged, if it was not asked before. */
 const ASK_AHEAD: Micros = millis(5_000);
-/** A stall of this process is noticed at its next tick. What arrived meanwhile was taken at about then. */
+/** A stall of this process is noticed at its next tick. Messages that arrived meanwhile were taken at about then. */
 const AROUND_STALL: Micros = millis(1_000);
 
 /** What the proof of a miss says of the kubelet's own status. Durations are in microseconds. */
@@ -109,7 +109,7 @@ export class KubeletLag {
     this.#stalled = until;
   }
 
-  // What shows a start or a stop.
+  // Proofs of a start or a stop.
 
   /** A list or a status shows that a container has reached a stage. Only the first proof counts. */
   proven(container: TrackedContainer, stage: Stage, proof: RuntimeProof): void {
@@ -142,7 +142,7 @@ export class KubeletLag {
     return wait;
   }
 
-  // What the kubelet shows.
+  // The kubelet's status.
 
   showed(sight: KubeletSight): void {
     this.#parts.emitter.reach(sight.at);
@@ -159,7 +159,7 @@ export class KubeletLag {
       const deadline = wait.proof && this.#deadlineOf(wait.proof);
       wait.answered(asked, at, deadline);
       const podState = found ? podStateOf(wait, answer.pod.containers) : null;
-      // Of what it has shown running the kubelet knows that it is not any more: it does not know the state.
+      // The kubelet knows that a container it has shown running is not any more: it does not know the state.
       const wasShown =
         podState === 'waiting' && this.#shown({ container: wait.container, stage: STARTED }) !== null;
       if (podState === null || wasShown || this.#witness.whyUnknown(wait, wait.proof ?? wait.due) !== null)

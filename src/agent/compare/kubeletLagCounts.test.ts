@@ -10,7 +10,7 @@ test('a lag belongs to the first bucket whose bound it does not exceed, and empt
   expect(counts.take()).toEqual({ starts: [2, 1, 1], stops: [...Array.from({ length: 17 }, () => 0), 1] });
 });
 
-test('what was handed over is not counted again', () => {
+test('lags that were handed over are not counted again', () => {
   const counts = new KubeletLagCounts();
   counts.add(STARTED, millis(1));
   counts.add(STOPPED, millis(1));

@@ -25,7 +25,7 @@ const shownOf = (sights: KubeletSights, stage: typeof STARTED | typeof STOPPED, 
 const ids = (count: number): Shown =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`c${i}`, 'running'] as const));
 
-describe('what the watch covers', () => {
+describe('coverage of the watch', () => {
   test('a watch covers nothing before it has reported every pod', () => {
     expect(sightsOf(opened(1)).covers(seconds(2))).toBe(false);
     expect(sightsOf(opened(1), synced(2)).covers(seconds(2))).toBe(true);
@@ -57,7 +57,7 @@ describe('what the watch covers', () => {
   });
 });
 
-describe('what a status first showed', () => {
+describe('the first status of a stage', () => {
   test('a running container has started, and a terminated one has started and stopped', () => {
     const running = sightsOf(podSight(1, 'u1', { c1: 'running' }));
     const terminated = sightsOf(podSight(1, 'u1', { c1: 'terminated' }));
@@ -76,7 +76,7 @@ describe('what a status first showed', () => {
     expect(shownOf(sights, STARTED)?.watched).toBe(seconds(1));
   });
 
-  test('what an answer showed is kept apart from what a message showed', () => {
+  test('a stage in an answer is kept apart from one in a message', () => {
     const sights = sightsOf(podSight(1, 'u1'));
     const pod = podSight(2, 'u1', { c1: 'running' });
     const call = { podUid: 'u1', asked: seconds(1.5), at: seconds(2) };
@@ -105,7 +105,7 @@ describe('what a status first showed', () => {
     expect(asked.pod('u1')?.ended).toBe(seconds(6));
   });
 
-  test('what is shown of a pod that was terminating before is shown while it is', () => {
+  test('a stage of a pod that was terminating before is shown while it is terminating', () => {
     const sights = sightsOf(
       podSight(1, 'u1', { c1: 'running' }, true),
       podSight(9, 'u1', { c1: 'terminated' }),
@@ -121,7 +121,7 @@ describe('what a status first showed', () => {
   });
 });
 
-describe('what is remembered', () => {
+describe('limits of memory', () => {
   test('no more than 2,000 pods are remembered that have not ended, and the others are counted', () => {
     const all = Array.from({ length: 2_001 }, (_, i) => podSight(1, `u${i}`));
     const sights = sightsOf(...all);
@@ -139,7 +139,7 @@ describe('what is remembered', () => {
     expect(sights.pod('u1')?.isUnknown).toBe(false);
   });
 
-  test('of the containers of a pod the oldest ones are forgotten that its last status does not name', () => {
+  test('a pod with too many containers forgets the oldest ones that its last status does not name', () => {
     const sights = sightsOf(
       podSight(1, 'u1', ids(256)),
       podSight(2, 'u1', { new: 'running', c1: 'running' }),

@@ -53,7 +53,7 @@ export class KubeletWait implements KubeletTransition {
     this.#pause = firstPause;
   }
 
-  /** Only the first proof counts. What was asked before, for a miss, says nothing of whether it is late, and puts off no question about that. */
+  /** Only the first proof counts. An earlier question, for a miss, says nothing of whether it is late, and puts off no question about that. */
   prove(proof: RuntimeProof): void {
     if (this.proof !== null) return;
     this.proof = proof;

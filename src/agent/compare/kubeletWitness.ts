@@ -43,7 +43,7 @@ export class KubeletWitness {
   #whyPodUnknown({ identity }: TrackedContainer, from: Mono, to: Mono): string | null {
     const pod = this.#sights.pod(identity.podUid);
     if (pod === undefined || pod.isUnknown || pod.first > to) return 'pod_unknown';
-    // Of what had happened by then the kubelet knew, whatever a pod of that uid shows since.
+    // The kubelet knew of everything that had happened by then, whatever a pod of that uid shows since.
     if (pod.ended !== null || (pod.lastEnded !== null && pod.lastEnded >= from)) return 'pod_ended';
     return pod.isTerminating ? 'pod_terminating' : null;
   }

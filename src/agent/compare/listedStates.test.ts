@@ -32,22 +32,22 @@ describe('lists that fail so long that events are forgotten', () => {
     received(5, 'c1', 'STARTED', how),
   ];
 
-  test('what lists show after a long failure is not missed', () => {
+  test('a stage that lists show after a long failure is not missed', () => {
     expect(everMissed([...covered, ...events(), ...back], { until: long + 120 })).toEqual([]);
   });
 
-  test('what lists show after a long failure is not missed although its status says when it was created', () => {
+  test('a stage that lists show after a long failure is not missed although its status says when it was created', () => {
     const young = status(long + 2, 'c1', times({ created: long - 30, started: long - 29 }));
     expect(everMissed([...covered, ...back, young], { until: long + 120 })).toEqual([]);
   });
 
-  test('what lists show after a long failure is not missed where the events had no identity', () => {
+  test('a stage that lists show after a long failure is not missed where the events had no identity', () => {
     expect(everMissed([...covered, ...events({ nameless: true }), ...back], { until: long + 120 })).toEqual(
       [],
     );
   });
 
-  test('what lists show after a long failure is not missed where lists came but each had an unread item', () => {
+  test('a stage that lists show after a long failure is not missed where lists came but each had an unread item', () => {
     const unread = Array.from({ length: 190 }, (_, i) => listed(6 + i * 6, {}, { partial: true }));
     expect(everMissed([...covered, ...events(), ...unread, ...back], { until: long + 120 })).toEqual([]);
   });

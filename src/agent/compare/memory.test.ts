@@ -189,7 +189,7 @@ test('an event of an unlisted id is remembered for 15 minutes, or until a list s
   expect(watched.comparison.tracked).toBe(1);
 });
 
-test('what was running when lists began to fail is not forgotten', () => {
+test('a container that was running when lists began to fail is not forgotten', () => {
   const watched = new WatchedComparison();
   watched.list(0, ['s1', 'c1']);
   watched.tick(AN_HOUR);

@@ -191,7 +191,7 @@ test('the first lower bound that becomes known is the start of the window', () =
   ]);
 });
 
-test('what was due before any list was whole gets its lower bound from the first two whole lists', () => {
+test('a stage that was due before any list was whole gets its lower bound from the first two whole lists', () => {
   const nothing = times({});
   const shown = { s1: 'running', c1: 'running' } as const;
   const steps = [

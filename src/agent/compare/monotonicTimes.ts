@@ -1,8 +1,8 @@
 /*
  * Puts the exact times of containers on the monotonic clock, where that can be done for sure.
  *
- * The wall clock may be stepped between two ticks. What was placed since the last tick is then taken back, and what rests on
- * a time from before the step is void.
+ * The wall clock may be stepped between two ticks. Times placed since the last tick are then taken back, and conclusions from a time before the step
+ * are void.
  */
 
 import type { PlegProfile } from '../../protocol/eventProfile.ts';

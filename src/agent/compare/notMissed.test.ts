@@ -188,7 +188,7 @@ describe('events', () => {
   });
 });
 
-describe('what never ran', () => {
+describe('containers that never ran', () => {
   const failures = {
     'started_at is 0': times({ created: 4.5, finished: 5 }),
     'all three times are one': times({ created: 5, started: 5, finished: 5 }),
@@ -235,7 +235,7 @@ describe('what never ran', () => {
     },
   );
 
-  test('what started in the instant of its creation and ended later did run', () => {
+  test('a container that started in the instant of its creation and ended later did run', () => {
     const steps = [
       ...createdPod,
       received(4.1, 'c1', 'STARTED'),

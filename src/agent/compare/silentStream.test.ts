@@ -47,7 +47,7 @@ describe('a silent stream', () => {
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toEqual([]);
   });
 
-  test('what may have happened before a stream was opened does not make it silent', () => {
+  test('an event that may have happened before a stream was opened does not make it silent', () => {
     expect(
       compare([listed(0, {}), opened(1), listed(5, shown), listed(10, shown)], { until: 60 }),
     ).toMatchObject({ stream: 'Arming' });

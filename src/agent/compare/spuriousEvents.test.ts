@@ -184,7 +184,7 @@ describe('spurious', () => {
     expect(summaries.filter((each) => each.startsWith('out_of_order'))).toEqual([]);
   });
 
-  test('what was concluded from a spurious event is not missed', () => {
+  test('a stage that was concluded from a spurious event is not missed', () => {
     const steps = [...running.slice(0, 3), listed(4.5, C1_CREATED), received(6, 'c1', 'STOPPED')];
     const created = (at: number) => listed(at, C1_CREATED);
     const outcome = compare([...covered, ...steps, created(7), created(60), created(65)], { until: 120 });

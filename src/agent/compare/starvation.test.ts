@@ -71,7 +71,7 @@ describe('a starved stream', () => {
     expect(starvedFindings(outcome)).toHaveLength(1);
   });
 
-  test('what is missed while a stream is starved is reported, with the hint that the stream was starved', () => {
+  test('a miss while a stream is starved is reported, with the hint that the stream was starved', () => {
     const outcome = compare(starving, { until: 100 });
     expect(outcome.everMissed).toHaveLength(6);
     expect(hints(misses(outcome))).toEqual(Array(6).fill('stream_starved'));
@@ -143,7 +143,7 @@ describe('a starved stream', () => {
     expect(outcome.stream).toBe('Active');
   });
 
-  test('what is unobservable does not count', () => {
+  test('an unobservable event does not count', () => {
     const old = { c7: 'running', c8: 'running', c9: 'running' } as const;
     const ended = { c7: 'exited', c8: 'exited', c9: 'exited' } as const;
     const steps = [
@@ -260,7 +260,7 @@ describe('the end of a starvation', () => {
     expect(starvedFindings(outcome).map(({ window }) => window?.from)).toEqual([seconds(2), seconds(60)]);
   });
 
-  test('what was missed before a stream recovered does not count in the next starvation', () => {
+  test('a miss before a stream recovered does not count in the next starvation', () => {
     const again = [
       listed(65, PODS),
       listed(70, { ...PODS, s3: 'running' }),

@@ -8,7 +8,7 @@
  * stalls. That is proven, not guessed: only changes count that began after the last event, that nothing excuses, and whose
  * events the reader would have taken by now; and something must already be missed, so a short freeze accuses nobody.
  *
- * What is missed stays missed until its event arrives, but it carries a hint: only the next event shows whether the others waited or were dropped.
+ * A miss stays one until its event arrives, but it carries a hint: only the next event shows whether the others waited or were dropped.
  * The period is a finding, not a gap, which would excuse what is due.
  */
 import { type Micros, type Mono, shift, since } from '../../protocol/units.ts';

@@ -17,7 +17,7 @@ import {
   times,
 } from '../../../test/engine/timeline.ts';
 
-test('what no list showed yet is missed too when its status proves it', () => {
+test('a stage that no list showed yet is missed too when its status proves it', () => {
   const steps = [
     ...covered,
     listed(5, {}),
@@ -28,7 +28,7 @@ test('what no list showed yet is missed too when its status proves it', () => {
   expect(compare(steps, { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
 });
 
-test('what a status shows needs no list that confirms the event which proved it first', () => {
+test('a stage that a status shows needs no list that confirms the event which proved it first', () => {
   const steps = [
     ...covered,
     listed(5, {}),

@@ -1,6 +1,6 @@
 /*
  * The containers that are tracked, and the ids whose events came before any list showed them. Both are bounded: what is not
- * tracked is reported as a gap of the stream. What has ended is forgotten after a while.
+ * tracked is reported as a gap of the stream. Ended containers are forgotten after a while.
  */
 
 import type { ListedItem } from '../../protocol/observation.ts';
@@ -53,7 +53,7 @@ export class TrackedContainers {
     return this.#identityVersion;
   }
 
-  /** Grows also whenever an event or a status may update a container. What time does to containers is not counted. */
+  /** Grows also whenever an event or a status may update a container. The effects of time on containers are not counted. */
   get version(): number {
     return this.#identityVersion + this.#updates;
   }

@@ -31,7 +31,7 @@ test('a replayed event proves nothing, whether its id is tracked or not', () => 
   expect(compare(steps, { until: 60 }).counters.expected).toBe(0);
 });
 
-test('what a spurious event proved first, and lists show by themselves, is missed once, and by what they show', () => {
+test('a stage that a spurious event proved first, and lists show by themselves, is missed once, and as the lists show it', () => {
   const steps = [
     ...covered,
     received(4, 'c1', 'CREATED'),
@@ -108,7 +108,7 @@ test('a container that never ran may be removed silently where removed sandboxes
   expect(compare(idle, { until: 90, profile: CRIO }).everMissed).toEqual([]);
 });
 
-describe('what only an event proves, while no list confirms it', () => {
+describe('stages that only an event proves, while no list confirms it', () => {
   /** c1 was created and stopped, as its STOPPED says, and no list follows. */
   const steps = [
     ...covered,
@@ -116,11 +116,11 @@ describe('what only an event proves, while no list confirms it', () => {
     received(6.2, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.1, finished: 6.2 }) }),
   ];
 
-  test('what only an event proves is pending beyond missedAfter', () => {
+  test('a stage that only an event proves is pending beyond missedAfter', () => {
     expect(compare(steps, { until: 100 })).toMatchObject({ everMissed: [], unobservable: [], pending: 2 });
   });
 
-  test('what only an event proves is not missed, and not pending for ever', () => {
+  test('a stage that only an event proves is not missed, and not pending for ever', () => {
     expect(compare(steps, { until: 400 })).toMatchObject({
       everMissed: [],
       unobservable: ['c1 CREATED unconfirmed', 'c1 STARTED unconfirmed'],
@@ -128,13 +128,13 @@ describe('what only an event proves, while no list confirms it', () => {
     });
   });
 
-  test('what only an event proves is missed once missedAfter has passed since a list confirmed the event', () => {
+  test('a stage that only an event proves is missed once missedAfter has passed since a list confirmed the event', () => {
     const confirmed = [...steps, listed(100, {})];
     expect(compare(confirmed, { until: 129 })).toMatchObject({ everMissed: [], pending: 3 });
     expect(compare(confirmed, { until: 131 }).missed).toEqual(['c1 CREATED', 'c1 STARTED', 'c1 DELETED']);
   });
 
-  test('what a wrong event announced too early is not missed where it happened before the list that seems to confirm it', () => {
+  test('a stage that a wrong event announced too early is not missed where it happened before the list that seems to confirm it', () => {
     const outcome = compare(
       [
         ...covered,

@@ -58,7 +58,7 @@ test('a clock that is moved little by little is stepped too', () => {
   expect(clock.tick(at(0), 1000e6)).toBe(false);
   expect(clock.tick(at(1), 1000.7e6)).toBe(false);
   expect(clock.tick(at(2), 1001.4e6)).toBe(true);
-  // What it may have shown before is placed no more, nor what it showed twice.
+  // Times that it may have shown before are placed no more, nor those that it showed twice.
   expect(clock.place(ns(1001.35), at(9))).toBeNull();
   expect(clock.place(ns(1001.9), at(9))).toBeNull();
   expect(clock.place(ns(1003), at(9))).toBe(at(3.6));

@@ -116,7 +116,7 @@ test('a runtime that is replaced while nothing happens is noticed within a minut
   expect(written.slice(before, before + 2)).toEqual(['relist_minute', 'context v2.2.0']);
 });
 
-test('what was calm until something happens is recorded before it, and says no more to be decided than was said before', async () => {
+test('a calm time until something happens is recorded before it, and says no more to be decided than was said before', async () => {
   await beCalm();
   await pass(30);
   const before = written.length;

@@ -46,7 +46,7 @@ export class HangStatuses {
     }
   }
 
-  /** A status was answered or given up. What happens after the hang says nothing about it. */
+  /** A status was answered or given up. Later answers say nothing about it. */
   timed(call: StatusCall): void {
     if (this.hang.to !== null) return;
     this.#left.delete(call.object.id);

@@ -34,7 +34,7 @@ test('a sandbox that does not answer while its list hangs is a pod', () => {
   expect(verdictOn({ call: 'ListPodSandbox', unanswered: [hung] })).toEqual({ verdict: 'pod', named: hung });
 });
 
-test('what the list does not list is named only after all of that was answered', () => {
+test('an object that the list does not list is named only after all listed ones were answered', () => {
   const sandbox = unanswered({ isSandbox: true });
   expect(verdictOn({ unanswered: [sandbox] })).toEqual({ verdict: 'unknown', named: null });
   expect(verdictOn({ unanswered: [sandbox], left: 0 })).toEqual({ verdict: 'pod', named: sandbox });
@@ -42,7 +42,7 @@ test('what the list does not list is named only after all of that was answered',
   expect(verdictOn({ asked: 21, unanswered: [sandbox, container] }).named).toBe(container);
 });
 
-test('of several that do not answer the first is named', () => {
+test('the first of several statuses without an answer is named', () => {
   const [first, second] = [unanswered(), unanswered()];
   expect(verdictOn({ asked: 21, unanswered: [first, second] }).named).toBe(first);
 });

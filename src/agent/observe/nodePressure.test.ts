@@ -60,7 +60,7 @@ test.each([
   expect(parsePressure({ ...FILES, io })).toBeNull();
 });
 
-test('whatever the files hold, a reading is refused or has counts, and what two readings differ by fits into a record', () => {
+test('a reading is refused or has counts, whatever the files hold, and the difference of two readings fits into a record', () => {
   const damaged = fc
     .tuple(
       fc.nat(FILE.length),
@@ -91,7 +91,7 @@ test('pressure is what the counters grew by, and never more than the time betwee
   });
 });
 
-test('of a counter that fell, and of readings that are further apart than four bytes say, there is no pressure', () => {
+test('a counter that fell, and readings that are further apart than four bytes say, give no pressure', () => {
   const before = { at: mono(0), totals: { ...NONE, memorySome: 5 } };
   expect(pressureBetween(before, { at: mono(60e6), totals: { ...NONE, memorySome: 4 } })).toBeUndefined();
   expect(pressureBetween(before, { at: mono(3e9), totals: before.totals })).toBeUndefined();
@@ -132,14 +132,14 @@ test('where tasks waited for long in the last of several minutes, calm ones befo
   expect(meter.takeMinute(mono(290e6))).toMatchObject({ span: 49e6, cpuSome: 40e6 });
 });
 
-test('of calm minutes a minute has the whole pressure', () => {
+test('a minute of calm minutes has the whole pressure', () => {
   const waited = [0, 1, 2, 3].map((seconds) => ({ ...NONE, cpuSome: seconds * 1e6 }));
   const meter = new PressureMeter(mono(0), silent, () => waited.shift() ?? NONE);
   expect([1, 2].map((minute) => meter.wasHigh(mono(minute * 60e6)))).toEqual([false, false]);
   expect(meter.takeMinute(mono(180e6))).toMatchObject({ span: 180e6, cpuSome: 3e6 });
 });
 
-test('of a folder without the files, of a file that cannot be read and of one without end there is no pressure', () => {
+test('a folder without the files, a file that cannot be read and one without end give no pressure', () => {
   const folder = temporaryFolder('pressure', undefined);
   try {
     const read = () => readPressureIn(folder.dir);

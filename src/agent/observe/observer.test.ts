@@ -126,7 +126,7 @@ test('after a slow relist of its own the agent asks for statuses', async () => {
   });
 });
 
-test('what a runtime never announces is reported once, however many sessions there are', async () => {
+test('an event that a runtime never announces is reported once, however many sessions there are', async () => {
   const runtime = await bed.start({ profile: 'crio-1.36' });
   const { records } = await observe(runtime, { relistPeriod: millis(200), overdueAfter: millis(2_000) });
   const armed = (session: number) =>

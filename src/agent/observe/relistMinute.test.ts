@@ -86,7 +86,7 @@ test('sizes are those of the last relist, errors are counted', () => {
 test('the counters of a minute are the increase since it started', () => {
   const before = figures({ expected: 10, matched: 8, unobservable: 1, covered: 1000.4 });
   const minute = new RelistMinute(BEGUN, MINUTE, before);
-  // What happens to the figures later does not reach back.
+  // Later changes of the figures do not reach back.
   Object.assign(before, { expected: 99 });
   const after = figures({ expected: 15, matched: 12, unobservable: 1, covered: 61_000_000.9 });
   const record = minute.record(START, END, known(after));
@@ -210,7 +210,7 @@ test.each([
   },
 );
 
-test('of two minutes all relists have their times', () => {
+test('all relists of two minutes have their times', () => {
   const minute = begun();
   for (let n = 0; n < 40; n += 1) minute.addRelist(relist(shift(START, millis(3_000 * n))), null, stats(1));
   expect(minute.record(START, after(120), known()).lists).toHaveLength(40 * LIST_FIELDS.length);

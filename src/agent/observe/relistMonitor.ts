@@ -135,14 +135,14 @@ export class RelistMonitor {
     });
   }
 
-  /** A minute that went on ends before the record of what happens. What was decided since may be in records that are still to come. */
+  /** A minute that went on ends before the record of what happens. Decisions since then may be in records that are still to come. */
   #somethingHappens(): void {
     const { wall, mono: now } = readClocks();
     if (this.#minute.isGoingOn(now)) this.#endMinute({ now, wall }, this.#decided);
     this.#minute.disturb();
   }
 
-  /** Reports the minute so far and begins the next. What the comparison found must have been reported: the minute says that it was. */
+  /** Reports the minute so far and begins the next. The findings of the comparison must have been reported: the minute says that they were. */
   reportMinute(now: Mono): void {
     this.#endMinute({ now, wall: wallNow() }, this.#options.comparison.decidedUntil);
     this.#sayKnown();

@@ -308,7 +308,7 @@ test('after this process was held up for hours the search goes on within minutes
   expect(runtime.times('s2')).toBeGreaterThan(0);
 });
 
-test('of 110 pods the one container that holds up ListContainers is named in half a minute, whichever it is', async () => {
+test('the one container of 110 pods that holds up ListContainers is named in half a minute, whichever it is', async () => {
   for (const culprit of ['c0', 'c54', 'c109']) {
     const runtime = new Runtime({ [culprit]: 'never' });
     const { search, start, hangFor } = searchOf(runtime);

@@ -216,7 +216,7 @@ export class StreamMonitor {
     comparison.unsubscribed(end.closed, 'down');
     this.#session = null;
     this.#startTimer();
-    // What broke this stream may have broken the kubelet's: a scrape soon after bounds that well.
+    // The cause of the break may have broken the kubelet's stream too: a scrape soon after bounds that well.
     kubelet?.scrapeSoon();
     this.#events.changed();
   }

@@ -1,6 +1,6 @@
 /*
- * Suspension: the machine was suspended, and its monotonic clock stopped. What is recorded after that would be dated too early by as much, so
- * the epoch ends where it was last known to run, and the next one is dated by the clock of then.
+ * Suspension: the machine was suspended, and its monotonic clock stopped. Later records would be dated too early by as much, so the epoch ends where
+ * it was last known to run, and the next one is dated by the clock of then.
  */
 import { bootNow, monoNow } from '../../platform/clock.ts';
 import { between, type Micros, type Mono, millis, mono, shift } from '../../protocol/units.ts';

@@ -85,7 +85,7 @@ describe('a damaged segment', () => {
     cpSync(epochs, before, { recursive: true });
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: whole.length }), async (size) => {
-        // What one spool declared lost stays lost.
+        // Seqs that one spool declared lost stay lost.
         rmSync(epochs, { recursive: true });
         cpSync(before, epochs, { recursive: true });
         writeFileSync(file, whole.subarray(0, size));

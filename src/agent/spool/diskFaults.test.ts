@@ -1,6 +1,6 @@
 /*
- * Each kind of call to the disk fails, in each phase of a history of two agents: opening, writing, evicting, sweeping, closing. Whatever
- * fails, the agent goes on or starts again, and no record that it counted as durable is lost in a power cut without being declared.
+ * Each kind of call to the disk fails, in each phase of a history of two agents: opening, writing, evicting, sweeping, closing. The agent goes on or
+ * starts again, whatever fails, and no record that it counted as durable is lost in a power cut without being declared.
  *
  * A recorded run gives the kinds of calls. One call of each fails, or all of them until the agent ends. A failed fsync drops its data, as a
  * kernel does.
@@ -90,7 +90,7 @@ class History {
     await this.#beat(spool, () => this.#pass(31_000));
     this.#phase = `${name} ends`;
     await this.#beat(spool, () => spool.stopHeartbeat(spool.start));
-    // What lasts, lasts until here.
+    // Lasting faults last until here.
     if (this.#hasFailed) this.#mend();
     this.#phase = `${name} is read`;
     expect(await missingIn(spool.current)).toEqual([]);

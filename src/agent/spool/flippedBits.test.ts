@@ -203,7 +203,7 @@ describe('a flipped bit', () => {
     for (let bit = 0; bit < bits; bit += step) {
       const at = Math.floor(bit / 8);
       const lost = await lostByBit(spool, bit);
-      // Of a checksum it may turn a digit into another that means the same.
+      // In a checksum it may turn a digit into another that means the same.
       if (lost.length > 0) expect(lost).toEqual(seqsBetween(spool, at, at + 1));
     }
   });

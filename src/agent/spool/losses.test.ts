@@ -32,7 +32,7 @@ test('a write and a sweep that save at once both succeed', async () => {
   expect(await saved()).toEqual([LOST]);
 });
 
-test('what is lost during a save is in the next one', async () => {
+test('records lost during a save are in the next one', async () => {
   const { losses: both, current, saved } = await losses();
   current.declareLost(LOST);
   const first = both.save();

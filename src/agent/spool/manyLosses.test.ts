@@ -41,7 +41,7 @@ test.each([MANY, 2 * MANY])('a spool with %d lost ranges opens, and declares eac
   expect(await readAll(epoch)).toEqual(upTo(3));
 });
 
-test('what is missing between many lost ranges is declared lost too', async () => {
+test('records missing between many lost ranges are declared lost too', async () => {
   const lost = scattered(MANY, 10);
   const last = lost.at(-1)?.to ?? 0;
   const epoch = await openAfter(3, lost, ({ dir }) => writeFileSync(join(dir, 'reached.json'), String(last)));

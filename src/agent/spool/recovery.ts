@@ -178,9 +178,9 @@ function logDamage(log: Logger, file: string, { entries, isUnreadable, isCorrupt
 }
 
 /**
- * The last seq that a segment is known to have contained; lower than the first if there is none. What is behind the last line that is right was
- * at least the next record. Of one that cannot be read as a whole, the next segment and what is known of the epoch say more: its
- * reader finds what of that is unreadable, and declares it.
+ * The last seq that a segment is known to have contained; lower than the first if there is none. Text behind the last line that is right was at least
+ * the next record. If it cannot be read as a whole, the next segment and the state of the epoch say more: its reader finds which part is unreadable,
+ * and declares it.
  */
 const lastOf = (first: number, { last, end }: ReadStretch, size: number): number =>
   Math.max(first - 1, last) + (end < size ? 1 : 0);

@@ -94,7 +94,7 @@ test('an epoch without records is forgotten', async () => {
   expect(existsSync(join(bed.dir, 'retired.json'))).toBe(false);
 });
 
-test('what could not be read of an epoch still counts as dropped after the epoch is forgotten', async () => {
+test('unreadable records of an epoch still count as dropped after the epoch is forgotten', async () => {
   const name = await incarnation(0);
   const spool = await bed.open();
   epochIn(spool, name)?.declareUnreadable(1, 3);

@@ -27,7 +27,7 @@ test('records are kept until they are released, and read again if they must be',
   expect(await seqsFrom(13)).toEqual([]);
 });
 
-test('what was acknowledged is read again if the store has forgotten it', async () => {
+test('acknowledged records are read again if the store has forgotten them', async () => {
   const spool = await bed.open();
   await write(spool, 1, 10);
   expect(await readAll(spool.current)).toEqual(upTo(10));

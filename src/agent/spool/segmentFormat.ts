@@ -108,7 +108,7 @@ export function parseSegment(
 const number = v.pipe(v.number(), v.safeInteger());
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
 
-/** The JSON of a line. What a context and a record contain needs no other check here: the checksum shows that we wrote it. */
+/** The JSON of a line. The contents of a context and a record need no other check here: the checksum shows that we wrote them. */
 const SegmentLineSchema = v.union([
   v.object({
     s: number,

@@ -33,7 +33,7 @@ function linesOf(found: Found): Line[] {
   ];
 }
 
-/** What is said of its time, and without one. Of pods and containers it is that of their last event. */
+/** What is said of its time, and without one. For pods and containers it is that of their last event. */
 const LAST: Readonly<Record<Found['found'], readonly [string, string]>> = {
   node: ['last seen', 'never seen'],
   pod: ['last event', 'no event received'],

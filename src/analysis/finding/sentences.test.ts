@@ -136,7 +136,7 @@ test('a late event says when it was built and received, and whose delay it is', 
   expect(unknown).toContain('received 31.0 s after the runtime had built it');
 });
 
-test('what is about a container without a known name is not called a sandbox', () => {
+test('a finding about a container without a known name does not call it a sandbox', () => {
   expect(containerNameOf(finding())).toBe('app');
   expect(containerNameOf(finding({ container_name: null, is_sandbox: true }))).toBe('(sandbox)');
   expect(containerNameOf(finding({ container_name: null, is_sandbox: null }))).toBe('(name unknown)');

@@ -51,7 +51,7 @@ test('a fallback that goes on since two days ago is not worse, and another kubel
   );
 });
 
-test('of several pools the worst is named with the number of others, and what is worst comes first', () => {
+test('the worst of several pools is named with the number of others, and the worst change comes first', () => {
   const missed = (n: number) => ({ missed: hours({ 30: n }) });
   const slow = { slow: hours({ 47: 3 }) };
   expect(sentenceOf(pool('a', missed(5)), pool(null, { ...missed(50), ...slow }), pool('c', missed(9)))).toBe(
@@ -59,7 +59,7 @@ test('of several pools the worst is named with the number of others, and what is
   );
 });
 
-test('what is not observed any more is worse itself, and nothing else is said of its nodes', () => {
+test('a pool that is no longer observed is worse itself, and nothing else is said of its nodes', () => {
   const until = Array.from({ length: 48 }, (_, hour) => (hour < 42 ? 36_000 : 0));
   const silent = pool('a', { silent: 10, watchedSeconds: until });
   expect(sentenceOf(silent, pool('b'))).toBe(

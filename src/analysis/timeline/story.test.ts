@@ -85,7 +85,7 @@ test('a stream that breaks every minute all night makes a handful of lines, whic
   expect(lines).toContainEqual(expect.stringMatching(/events and \d+ changes of \d+ pods, until 05:59:00$/));
 });
 
-test('of findings that accuse nobody the first of a kind is shown, whatever its event', () => {
+test('the first finding of a kind that accuses nobody is shown, whatever its event', () => {
   const unobservable = (minute: number, type: string) =>
     entry(minute, { kind: 'finding', what: `unobservable ${type}` });
   const lines = linesOf([unobservable(1, 'STARTED'), unobservable(2, 'STOPPED'), unobservable(3, 'DELETED')]);

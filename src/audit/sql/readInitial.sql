@@ -1,4 +1,4 @@
--- What the first list showed, of the ids that changed later: their state before their first change.
+-- The states in the first list, for the ids that changed later: before their first change.
 -- $1 node_id, $2 context_ids, $3 up to seq, $4 earliest end in microseconds since 1970
 SELECT h.states, h.key, h.day
 FROM (

@@ -45,7 +45,7 @@ const GROUP_INTERVAL_MS = 100;
 /** Another controller has a node for as long as it commits a group. */
 const BUSY_TRIES = 10;
 const BUSY_PAUSE_MS = 50;
-/** For so long the batches of a node that somebody holds are put aside unseen. */
+/** The batches of a node that somebody holds are put aside unseen for this long. */
 const HELD_MS = 1_000;
 /** And of one whose lonely batch waited in vain for a lock, which is not in a group again for longer. */
 const STUCK_MS = 10_000;
@@ -206,7 +206,7 @@ export class BatchCommitter {
         batch.resolve(outcome);
       } else if (outcome?.is === 'busy') this.#wait(batch);
       else if (outcome?.is === 'held') {
-        // What waits behind it goes with it.
+        // Batches that wait behind it go with it.
         this.#remember(this.#stuckUntil, batch.envelope.node, HELD_MS);
         this.#end(batch);
         batch.resolve({ is: 'busy' });

@@ -3,7 +3,7 @@
  *
  *   lock       the epoch and the node's earlier open epochs, in key order
  *   judge      what the batch claims, by what is known of the epoch; nothing remains of a batch that is rejected
- *   validate   the records whose seqs are new, those not yet received; no more than the node may store today
+ *   validate   the records with new seqs, not yet received; no more than the node may store today
  *   write      containers, then rows of each type; nothing is committed if one is there already
  *   declare    gaps: unstorable records, those over the quota, declared holes, and everything below the oldest seq that is not stored
  *   close      earlier epochs that the spool no longer holds

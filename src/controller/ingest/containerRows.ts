@@ -27,7 +27,7 @@ export function containerRows(
   records: readonly StorableRecord[],
   { identities, keyOf }: Pick<BatchScope, 'identities' | 'keyOf'>,
 ): ContainerRow[] {
-  // Of each day by id: a key of both would be a new text for each record.
+  // By day, then by id: a key of both would be a new text for each record.
   const days = new Map<number, Map<string, ContainerRow>>();
   const add = (
     id: string,

@@ -2,7 +2,7 @@
  * The epoch that a batch belongs to: added when it is first seen, and locked while a batch of it is written. An epoch belongs to its node: two
  * nodes that name the same one have an epoch each. Also closes the node's earlier epochs that its spool no longer holds.
  *
- * What a batch claims is believed as far as it can be, by what the store knows (docs/decisions/0026-what-the-store-believes.md):
+ * The claims of a batch are believed as far as they can be, by what the store knows (docs/decisions/0026-what-the-store-believes.md):
  *
  *   seq           none that outruns what the epoch announced
  *   loss          only below the highest stored record, unless the epoch has ended: a later one of the node is known

@@ -1,6 +1,6 @@
 /*
  * Recognises events and relist changes, which nearly all records are, without the schema, which takes several times as long and copies them.
- * Whatever is not recognised here is for the schema to judge, and to say what is wrong with it.
+ * The schema judges the others, and says what is wrong with them.
  */
 import { EXIT_REASONS, MAX_OFFSET, PLEG_STATES, type RecordOf } from '../../protocol/record.ts';
 import { MAX_ID_LENGTH } from '../../protocol/text.ts';

@@ -1,9 +1,9 @@
 /*
  * The inbox of a queue. An input stays in it until what it says is committed; its job in the queue carries only its id.
  *
- * Agents may add a field of any name and length to any inbox of their cluster. What no agent of ours adds is removed unread: ids that are not
- * ours, and inputs that are too long. Ids are drawn by chance and one at a time: so nobody can bury another's, and a Redis that holds many
- * very long ones copies one at most.
+ * Agents may add a field of any name and length to any inbox of their cluster. Other fields than those of our agents are removed unread: ids that are
+ * not ours, and inputs that are too long. Ids are drawn by chance and one at a time: so nobody can bury another's, and a Redis that holds many very
+ * long ones copies one at most.
  */
 import { messageOf } from '../../platform/errors.ts';
 import { invariant } from '../../platform/invariant.ts';

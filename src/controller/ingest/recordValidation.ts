@@ -123,7 +123,7 @@ function timeFault(
   return days.some((day) => day < oldest) ? 'expired' : null;
 }
 
-/** The times that a record has besides its own. What is stored with one of the future would outlive its retention. */
+/** The times that a record has besides its own. A record with a time in the future would outlive its retention. */
 function timesOf(record: EvidenceRecord): readonly (number | null)[] {
   switch (record.type) {
     case 'relist_change':

@@ -2,7 +2,7 @@
  * How many rows of a node are stored in a day of UTC, by the database's clock: one for each record, and for each gap, epoch and context that
  * its batches add. Pure.
  *
- * What is over the quota is counted, in one gap for each epoch and day. An epoch that begins then still gets its row, up to a reserve: an
+ * Rows over the quota are counted, in one gap for each epoch and day. An epoch that begins then still gets its row, up to a reserve: an
  * agent that restarts goes on to be known.
  */
 

@@ -47,7 +47,7 @@ describe('turns of senders', () => {
     expect(first.indexOf('new.0')).toBe(100);
   });
 
-  it('of ids without a dot all have one sender', () => {
+  it('ids without a dot all have one sender', () => {
     expect(new SenderTurns().choose(['x', 'y', 'a.0', ''], 2)).toEqual(['x', 'a.0']);
   });
 

@@ -54,7 +54,7 @@ describe('seq ranges', () => {
     [3, [RANGES[0]], [RANGES[1]]],
     [4, [RANGES[0], { from: 9, to: 9 }], [{ from: 10, to: 10 }]],
     [9, RANGES, []],
-  ])('of five seqs in two ranges, the first %i are within the quota', (count, within, beyond) => {
+  ])('the first %i of five seqs in two ranges are within the quota', (count, within, beyond) => {
     expect(divideSeqs(RANGES, count)).toEqual({ within, beyond });
   });
 });

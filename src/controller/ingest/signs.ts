@@ -5,7 +5,7 @@
  *   taken ── the latest of each node ──► applied
  *     └ what cannot be applied now is dropped: the next one follows within a minute. While Postgres does not answer none is taken.
  *
- * Whoever may write there may write anything, and as much of it as Redis holds. So signs are small and without evidence, few are drawn at a time
+ * A writer may write anything there, and as much of it as Redis holds. So signs are small and without evidence, few are drawn at a time
  * and by chance, and none keeps those of another queue waiting.
  */
 import { aborted } from '../../platform/stopSignal.ts';
@@ -21,7 +21,7 @@ const MAX_TAKEN = 64;
 const INTERVAL_MS = 1_000;
 const untilNext = (): number => INTERVAL_MS - (performance.now() % INTERVAL_MS);
 
-/** KEYS[1] the signs of a queue. What is too long is deleted unread. */
+/** KEYS[1] the signs of a queue. A sign that is too long is deleted unread. */
 const take = redisScript(`
 local signs, removed = {}, {}
 for _ = 1, ${MAX_TAKEN} do

@@ -34,7 +34,7 @@ import upsertGapsSql from './sql/upsertGaps.sql';
 import upsertRejectedSql from './sql/upsertRejected.sql';
 import upsertStreamSessionsSql from './sql/upsertStreamSessions.sql';
 
-// What is locked, and known of it: store.known_of_batch in migrations/0002_tables.sql.
+// The locked rows, and their state: store.known_of_batch in migrations/0002_tables.sql.
 const KNOWN_OF_BATCH = {
   ...{ node_id: epoch.node_id, started_us: float8, now_us: float8, fresh: int4multirange, fills_gap: bool },
   ...{ context_id: nullable(context.context_id), incarnation: epoch.incarnation, is_superseded: bool },

@@ -1,8 +1,8 @@
 /*
  * Which batches are believed to come from the node that they name.
  *
- *   accept     a node without a valid key may send unsigned batches, which are marked; one with a key only signed ones. Of an epoch of which
- *              every batch was signed, none is accepted unsigned, with or without a key (ingest/epoch.ts)
+ *   accept     a node without a valid key may send unsigned batches, which are marked; one with a key only signed ones. If every
+ *              batch of an epoch was signed, none is accepted unsigned, with or without a key (ingest/epoch.ts)
  *   require    every batch is signed with a valid key of its node
  *   auto       as `accept`, until the store says that the cluster requires signatures (signatureRequirement.ts)
  *

@@ -1,7 +1,7 @@
 /*
  * Enrols the keys of nodes: opens what an agent sealed, has the API server review its token, and stores the key until the token expires.
  *
- * It works beside the queues, which never wait for the API server. What cannot be done now is dropped, because agents ask again. An
+ * It works beside the queues, which never wait for the API server. An enrolment that fails is dropped, because agents ask again. An
  * enrolment that somebody repeats enrols the same key until the same time, and changes nothing.
  */
 

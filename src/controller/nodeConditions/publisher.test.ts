@@ -77,7 +77,7 @@ class Fleet {
 const nodeFrom = (object: object): KubeNode =>
   nodeOf(v.parse(KubeObjectSchema, object), { reported: [], stored: [] }).node;
 
-test('what lasts for less than a minute is never published', async () => {
+test('a condition that lasts for less than a minute is never published', async () => {
   const fleet = new Fleet();
   fleet.add('a');
   for (let flips = 0; flips < 20; flips++) {

@@ -7,7 +7,7 @@
  *             new leader writes nothing again
  *   held      another manager has a condition of the same type, or the API server refuses the Node: tried again after an hour
  *
- * Each pass compares what is settled with what is present. What is not written therefore waits for the next pass, whatever the reason: the API
+ * Each pass compares what is settled with what is present. An unwritten condition therefore waits for the next pass, whatever the reason: the API
  * server is away, or a limit is reached. There are no heartbeats: docs/decisions/0047-node-conditions.md.
  */
 import { and, eq } from 'drizzle-orm';
@@ -227,7 +227,7 @@ export class Publisher {
       if (!isOfObject(error)) throw error;
       if (error.code === 404) return this.#gone(name);
       log.warn({ node: name, ...errorFields(error) }, 'conditions of a Node not published');
-      // What stays there would no longer be kept up to date.
+      // Conditions left there would no longer be kept up to date.
       await withdrawConditions(kube, identity, signal);
       this.#answers.delete(name);
       this.#held.set(name, { uid, until: shift(this.#now(), millis(HOLD_MS)) });

@@ -114,7 +114,7 @@ describe('the verdicts of a report', () => {
     }
   });
 
-  test('of a stored condition with a status that is none of the three are Unknown', () => {
+  test('the verdict of a stored condition with a status that is none of the three is Unknown', () => {
     const stored = { type: 'RelistHealthy', status: 'maybe', reason: 'Listing', message: '' };
     expect(verdictsOf([stored])).toMatchObject([{ status: 'Unknown' }]);
   });

@@ -133,7 +133,7 @@ class Recorder<Change extends { readonly at: number }> {
     if (before !== null && between(this.#checkedAt, now.mono) < millis(this.#recheckMs)) return before;
     const recorded = await this.#readLatest();
     const { findingRetentionDays } = await this.#options.store.readSettings();
-    // What is older is deleted by maintenance.
+    // Older rows are deleted by maintenance.
     const horizon = now.wall - findingRetentionDays * DAY_US;
     for (const [name, changes] of before ?? []) {
       const stored = latestOf(recorded.get(name));

@@ -136,7 +136,7 @@ export class EventWriter {
       this.#series.set(key, series);
       return 'written';
     } catch (error) {
-      // What this one Event violates, the next one need not.
+      // The next Event need not violate the same rule.
       if (!(error instanceof KubeStatusError) || error.code >= 500 || error.code === 429) throw error;
       log.warn({ node: occurrence.node, ...errorFields(error) }, 'Event not written');
       return 'refused';

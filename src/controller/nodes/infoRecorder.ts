@@ -3,7 +3,7 @@
  *
  *   Node watch ──► names of changed Nodes ── at most once in a period ──► store.node_info, where it differs from the latest row
  *
- * What is stored is compared in Postgres: a restarted controller, or a second one, records nothing twice. All Nodes are compared again from
+ * Rows are compared in Postgres: a restarted controller, or a second one, records nothing twice. All Nodes are compared again from
  * time to time, because the store may have been restored from an older backup. A Node that changes again and again makes one row in a period.
  */
 

@@ -40,7 +40,7 @@ describe('conditions', () => {
     expect(stateOf(silent, 'EvidenceComplete')).toBe('False AgentSilent');
   });
 
-  test('of an agent that does not sign, AgentReporting says so, and the report is written again when that changes', () => {
+  test('AgentReporting says that an agent does not sign, and the report is written again when that changes', () => {
     const signed = build();
     const unsigned = build({ attributed: false });
     expect(condition(signed, 'AgentReporting')?.message).toBe('The agent reports.');
@@ -51,7 +51,7 @@ describe('conditions', () => {
     expect(digestOf(unsigned)).not.toBe(digestOf(signed));
   });
 
-  test('of two agents at the same time AgentReporting names the boots, in a message that fits, and whether signatures are missing', () => {
+  test('AgentReporting names the boots of two agents at the same time, in a message that fits, and whether signatures are missing', () => {
     const boots = ['1', '2', '3'].map((no) => ({ boot_id: no.repeat(64), started_at: ago(600) }));
     const since = 'since 2026-11-20T11:50:00Z';
     const [first, second] = ['1', '2'].map((no) => `boot ${no.repeat(35)}… ${since}`);
@@ -71,18 +71,21 @@ describe('conditions', () => {
   test.each([
     ['silent', 90_000, 'AgentSilent'],
     ['without stored records while ingest is behind', 0, 'IngestBehind'],
-  ])('of an agent that is %s, nothing says what nobody observes', (_which, ingest_caught_up_ms, reason) => {
-    const silent = build({ last_seen: ago(600), ingest_caught_up_ms });
-    expect(silent).toMatchObject({
-      mode: 'Unknown',
-      modeSince: '2026-11-20T11:59:45Z',
-      stream: { state: 'Unknown', since: '2026-11-20T11:50:00Z' },
-      agent: { lastSeen: '2026-11-20T11:50:00Z' },
-    });
-    expect(silent.kubelet).toEqual({ version: 'v1.36.3', model: 'Unknown' });
-    for (const type of ['StreamConnected', 'RelistHealthy', 'EventedPLEGInUse'])
-      expect(stateOf(silent, type)).toBe(`Unknown ${reason}`);
-  });
+  ])(
+    'a condition of an agent that is %s claims nothing that nobody observes',
+    (_which, ingest_caught_up_ms, reason) => {
+      const silent = build({ last_seen: ago(600), ingest_caught_up_ms });
+      expect(silent).toMatchObject({
+        mode: 'Unknown',
+        modeSince: '2026-11-20T11:59:45Z',
+        stream: { state: 'Unknown', since: '2026-11-20T11:50:00Z' },
+        agent: { lastSeen: '2026-11-20T11:50:00Z' },
+      });
+      expect(silent.kubelet).toEqual({ version: 'v1.36.3', model: 'Unknown' });
+      for (const type of ['StreamConnected', 'RelistHealthy', 'EventedPLEGInUse'])
+        expect(stateOf(silent, type)).toBe(`Unknown ${reason}`);
+    },
+  );
 
   const neverSeen = {
     first_seen: null,

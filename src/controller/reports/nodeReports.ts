@@ -2,7 +2,7 @@
  * The reports in Kubernetes, each with the UID of the Node that it belongs to and the labels that it has from it. Deletes the reports of
  * deleted and replaced Nodes, and queues a report for every Node without one or with other labels.
  *
- * All reports are watched, because others can delete and change them too. What fails is done later.
+ * All reports are watched, because others can delete and change them too. A failed write is repeated later.
  */
 import type { KubeClient } from '../../kube/client.ts';
 import type { ListWatchEvent } from '../../kube/listWatch.ts';

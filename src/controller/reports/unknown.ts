@@ -1,6 +1,6 @@
 /*
- * What reports say while no controller can work, because the store is away or a setting is wrong: that the present is unknown. What is already history
- * stays, and so does observedAt. The next leader writes these reports again.
+ * What reports say while no controller can work, because the store is away or a setting is wrong: that the present is unknown. History stays, and so
+ * does observedAt. The next leader writes these reports again.
  */
 import * as v from 'valibot';
 import { type KubeClient, pagesOf } from '../../kube/client.ts';

@@ -1,7 +1,7 @@
--- What only the database knows of cluster $1. It runs four times a minute, so it reads only what is kept current, never a history.
+-- Figures of cluster $1 that only the database knows. It runs four times a minute, so it reads only what is kept current, never a history.
 --   maintained_at      when maintenance last succeeded, in seconds since 1970
 --   oldest_due_s       for how long the report that is due the longest has been due; 0 if none is
---   records_lost       nodes whose report says that records of the last 24 hours are missing
+--   records_lost       nodes with records of the last 24 hours missing by their report
 --   coverage_low       nodes whose stream was not covered for more than a thousandth of them although it could have been
 --   unproven           the same, but only because no event came that proves the stream
 --   unhealthy          the ids of nodes that have reported that PLEG is not healthy and not yet that it recovered

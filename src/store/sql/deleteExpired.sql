@@ -1,4 +1,4 @@
--- Deletes expired rows of tables that are not partitioned: gaps that ended or whose epoch was closed without ending them, what Nodes and their
+-- Deletes expired rows of tables that are not partitioned: gaps that ended or were left open by a closed epoch, what Nodes and their
 -- conditions were before that, of the heads of a day whose events are gone all but the last of each chain, lags, watches that nobody reads for, and refused input.
 WITH oldest AS (
   SELECT now() - max(value::int4) FILTER (WHERE key = 'finding_retention_days') * interval '1 day' AS gap,

@@ -1,4 +1,4 @@
--- What a fleet database needs.
+-- The requirements of a fleet database.
 SELECT current_user AS role, to_regclass('store.migration') IS NOT NULL AS has_evidence,
        (SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'dblink') AS dblink,
        coalesce((SELECT has_foreign_data_wrapper_privilege(w.oid, 'USAGE') FROM pg_foreign_data_wrapper w

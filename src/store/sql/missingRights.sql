@@ -1,4 +1,4 @@
--- What store.grant_controller grants and the current role does not have.
+-- Rights that store.grant_controller grants and the current role does not have.
 SELECT DISTINCT current_user AS role, r.privilege || ' on ' || r.object AS missing
 FROM store.needed_rights(true) r
 WHERE NOT CASE

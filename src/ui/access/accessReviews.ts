@@ -2,7 +2,7 @@
  * Whether somebody may `get plegreports` in this cluster, asked of its API server. Answers are remembered for a short time, by a digest of what
  * names the user; a token itself is kept nowhere.
  *
- * Who could read before is asked about apart from strangers: whoever guesses keeps no reader out. Somebody new may have to try again
+ * Earlier readers are asked about apart from strangers: whoever guesses keeps no reader out. Somebody new may have to try again
  * while others guess, as the page does by itself: before the API server has answered, nothing tells a new reader from a guess.
  */
 import { createHash } from 'node:crypto';

@@ -74,7 +74,7 @@ test('the same token is reviewed once, however many ask with it at the same time
   expect(reviews).toEqual(['good']);
 });
 
-test('who guesses tokens is held back, and keeps out nobody who could read before', async () => {
+test('a client that guesses tokens is held back, and keeps out nobody who could read before', async () => {
   expect(await codeOf('good')).toBeNull();
   now = mono(second);
   const codes = await allOf(guesses);
@@ -111,7 +111,7 @@ test('while the API server is away nobody new is let in, and nobody is refused f
   expect(await codeOf('good')).toBeNull();
 });
 
-test('what cannot be a token is not reviewed', async () => {
+test('a text that cannot be a token is not reviewed', async () => {
   for (const token of ['', 'a b', 'a\tb', 'a,b', 'x'.repeat(12 * 1024 + 1)]) {
     expect(await codeOf(token)).toBe('TOKEN_REQUIRED');
   }

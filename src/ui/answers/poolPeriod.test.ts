@@ -26,7 +26,7 @@ test('a slice of which nothing can be stored yet is still to come', () => {
   expect(period('13:00:00', '14:00:00', '12:00:00').slices).toBe(0);
 });
 
-test('whatever the period, there are few slices', () => {
+test('there are few slices, whatever the period', () => {
   const days = (n: number) => new Date(at('12:00:00').getTime() - n * 86_400_000);
   const year = poolPeriod({ from: days(400), to: at('12:00:00') }, at('12:00:00'), true);
   expect(year.slices).toBeLessThanOrEqual(200);

@@ -31,7 +31,7 @@ test('reasons that differ in their figures are one, and the commonest is named',
   );
 });
 
-test('of a pool with a node that nobody observed, or that was not looked at, nobody knows whether it is safe', () => {
+test('a pool with a node that nobody observed, or that was not looked at, is not known to be safe', () => {
   expect(poolVerdict([safe(1), unknown('no agent reported')], 0)).toEqual({
     verdict: 'unknown',
     sentence:

@@ -1,6 +1,6 @@
 /*
- * Whether Evented PLEG would be safe on a pool: as safe as its worst node, by the rules of `plegwatch readiness`. Of nodes that nobody watched for
- * long enough nobody knows, so that a pool with one of them is not safe either.
+ * Whether Evented PLEG would be safe on a pool: as safe as its worst node, by the rules of `plegwatch readiness`. Nodes that nobody watched for long
+ * enough have no verdict, so that a pool with one of them is not safe either.
  */
 import type { PoolNode, Readiness } from '../api.ts';
 

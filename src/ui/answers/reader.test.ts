@@ -44,7 +44,7 @@ test('as many read at once as there are connections, and the others wait their t
 test.each<[string, (sql: SqlRunner) => Promise<unknown>]>([
   ['statement', (sql) => sql.run(command('SELECT'))],
   ['typed query', (sql) => sql.query((db) => db.select().from(cluster))],
-])('who goes away gets no further %s, and keeps nobody waiting', async (_, send) => {
+])('a client that goes away gets no further %s, and keeps nobody waiting', async (_, send) => {
   const { store, ran, finish } = slowStore();
   const reader = createReader(store, undefined, 1);
   const gone = new AbortController();
@@ -65,6 +65,6 @@ test.each<[string, (sql: SqlRunner) => Promise<unknown>]>([
   await finish();
   expect(await Promise.all(ends)).toEqual([gone.signal.reason, gone.signal.reason]);
   expect(await next).toBe('read');
-  // What the first one had begun, and the transaction of the last one.
+  // The read that the first one had begun, and the transaction of the last one.
   expect(ran).toHaveLength(2);
 });

@@ -213,7 +213,7 @@ export async function lastEnded<
   const rows = await sql.query((db) => query(db).limit(MAX_ROWS + 1));
   const next = rows[MAX_ROWS];
   const inOrder = rows.slice(0, MAX_ROWS).sort((a, b) => (a[began] < b[began] ? -1 : 1));
-  // Whatever ended later is among them.
+  // Rows that ended later are among them.
   return { rows: inOrder, cut: next === undefined ? null : { until: next[ended] ?? to } };
 }
 

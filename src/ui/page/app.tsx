@@ -145,7 +145,7 @@ function View({ place, go }: ViewProps<Place>) {
   const subject = subjectOf(place);
   const last = useRef(subject);
   useEffect(() => {
-    // What had the focus is gone with the view before.
+    // The focused element is gone with the view before.
     if (last.current !== subject) main.current?.focus({ preventScroll: true });
     last.current = subject;
   }, [subject]);

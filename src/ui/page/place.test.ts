@@ -27,7 +27,7 @@ test('every place leads to a fragment that leads back to it', () => {
   for (const place of places) expect(placeOf(fragmentOf(place))).toEqual(place);
 });
 
-test('what is as usual is not in the address', () => {
+test('a default is not in the address', () => {
   expect(fragmentOf(FLEET)).toBe('#/fleet');
   expect(fragmentOf(VERSIONS)).toBe('#/versions');
 });

@@ -160,7 +160,7 @@ function nodePlace(cluster: string, node: string, values: URLSearchParams): Node
   };
 }
 
-/** The opposite of {@link placeOf}. What is as usual is left out. */
+/** The opposite of {@link placeOf}. Defaults are left out. */
 export function fragmentOf(place: Place): string {
   const values = new URLSearchParams();
   const put = (name: string, value: string | number | null, usual: string | number | null) => {

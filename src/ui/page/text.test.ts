@@ -10,12 +10,12 @@ test('a share that is not whole is never shown as 100 %', () => {
   expect([1, 0.99999, 0.9994, 0.5].map(share)).toEqual(['100 %', '99.99 %', '99.94 %', '50.0 %']);
 });
 
-test('what is invisible or turns the text around it is shown as an escape', () => {
+test('a character that is invisible or turns the text around it is shown as an escape', () => {
   expect(visible('a\u202eb\u0000c\u2028d')).toBe('a\\u{202e}b\\u{0}c\\u{2028}d');
   expect(visible('наука 科学 <b>')).toBe('наука 科学 <b>');
 });
 
-test('what a clock that is ahead dates into the future is now', () => {
+test('a time in the future, by a clock that is ahead, is now', () => {
   expect([ago(-5000), ago(999), ago(61_000)]).toEqual(['now', 'now', '1 min 1 s ago']);
 });
 

@@ -35,7 +35,7 @@ export function share(part: number): string {
 }
 
 /**
- * A text from a node, a pod or a runtime. What is invisible, or turns the text around it, is shown as an escape; letters of every script
+ * A text from a node, a pod or a runtime. Characters that are invisible, or turn the text around them, are shown as escapes; letters of every script
  * stay.
  */
 export const visible = (text: string): string =>

@@ -108,7 +108,7 @@ function containersOfPod(pod: Pod, n: number, runtime: HistoryRuntime): HistoryC
     trait: hasSharedPid ? 'shared_pid' : null,
     stopsSilently: crio && removedRunning && !hasSharedPid,
   };
-  // What is taken along goes last, or one by one while the sandbox is still up.
+  // A container that is taken along goes last, or one by one while the sandbox is still up.
   const all = [sandbox, ...containers].map((container) =>
     isTakenAlong(container) && !removedRunning
       ? { ...container, at: { ...container.at, DELETED: gone - 1 } }

@@ -1,6 +1,6 @@
 /*
  * A history: everything that chance decides about random containers on a random runtime, watched by a random agent, in
- * simulated time. What follows from it is worked out in groundTruth.ts. For tests. All times are whole milliseconds from 0.
+ * simulated time. The consequences are worked out in groundTruth.ts. For tests. All times are whole milliseconds from 0.
  */
 import * as fc from 'fast-check';
 import { millis } from '../../../src/protocol/units.ts';

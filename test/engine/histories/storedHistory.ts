@@ -83,7 +83,7 @@ export function storedEpochOf(truth: GroundTruth): StoredEpoch {
     at: handedOverAt(truth, delivery),
     received: delivery.received,
   }));
-  // What is handed over at the time of a relist is compared before it.
+  // An event that is handed over at the time of a relist is compared before it.
   const eventsTo = (ms: number): Mono =>
     us(handedOver.reduce((last, { at, received }) => (at <= ms ? Math.max(last, received) : last), -1));
   const relists = [

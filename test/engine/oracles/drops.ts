@@ -1,6 +1,6 @@
 /*
  * No drop is left out: each dropped event that lists or later events show, and that was said to be decided, has a finding, or happened
- * or was sent within a gap. Of a plain id they show, whatever disturbed us meanwhile,
+ * or was sent within a gap. Such evidence of a plain id, whatever disturbed us meanwhile, is of
  *
  *   CREATED   if a list shows it, a sandbox running: what was never up may have failed
  *   STARTED   if a list shows it running

@@ -140,7 +140,7 @@ function clearKind(run: HistoryRun, delivery: Delivery): Kind | 'nothing' | null
   const clear = all.every(
     (each) => isFresh(truth, each) && !each.of.digest && each.session === delivery.session,
   );
-  // What is not there any more has no status with it.
+  // A container that is not there any more has no status with it.
   const reported = of.type === 'DELETED' || stateAt(of.container, of.built) !== null;
   if (!alone || !clear || !reported || !isPlain(truth, of.container)) return null;
   // Its end is known only where its status says so; and an early listed sandbox has passed its start only where that was seen.

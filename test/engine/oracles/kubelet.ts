@@ -1,15 +1,15 @@
 /*
- * No kubelet is accused falsely. Whatever is reported late had happened by the end of its window, and the kubelet's status did not
- * show it until it was asked, nor had the pod begun to terminate, ended, or got a later container of that name; the watch had been
- * there from before it happened until then.
+ * No kubelet is accused falsely. A change that is reported late had happened by the end of its window, and the kubelet's status did not show it until
+ * it was asked, nor had the pod begun to terminate, ended, or got a later container of that name; the watch had been there from before it happened
+ * until then.
  *
  * No clear lag is overlooked. It is clear that a stage of a plain container is late if two lists in a row prove it, the watch was there
  * from before the first of them, every question is answered, and the status still does not show it, and lists still show the
  * container, well after it can be judged; and there is no other container of its name.
  *
- * What is counted is what the watch brought. Of each bucket there are no fewer than the clear ones, and no more than the possible ones.
+ * Lags are counted as the watch brought them. Each bucket has no fewer than the clear ones, and no more than the possible ones.
  *
- * What a miss says of the kubelet is true of it.
+ * A miss says only true things of the kubelet.
  */
 import { KUBELET_LAG_BOUNDS_MS, type RecordOf } from '../../../src/protocol/record.ts';
 import type { ReportedFinding } from '../histories/comparisonRun.ts';
@@ -84,14 +84,14 @@ function knownAt(
   { container, type }: Transition,
   from: number,
 ): number {
-  // Of a container whose state the runtime does not know, a status takes back what it showed.
+  // For a container whose state the runtime does not know, a status takes back what it showed.
   if (container.wrongViews.some(({ shown }) => shown === 'unknown')) return Number.POSITIVE_INFINITY;
   const replaced = replacedAt(kubelet, containers, container, from);
   return Math.min(firstShownAt(kubelet, container, type, from), replaced);
 }
 
 /**
- * Since when the kubelet can have known of what is reported late. What the runtime hides, or goes on to show as running, has not changed
+ * Since when the kubelet can have known of what is reported late. A change that the runtime hides, or goes on to show as running, has not happened
  * for the kubelet either, and a status of the kubelet takes back what it showed before.
  */
 function changedAt(
@@ -154,7 +154,7 @@ function isClearlyLate(truth: GroundTruth, transition: Transition): boolean {
   const at = lists.findIndex((list) => proves(type, shownBy(list, container)));
   const [before, after] = [lists[at - 1], lists[at]];
   if (before === undefined || after === undefined || !before.whole || !after.whole) return false;
-  // What is first shown exited is proven by its status, which comes later.
+  // A run that is first shown exited is proven by its status, which comes later.
   const isShown = shownBy(after, container) === (type === 'STARTED' ? 'running' : 'exited');
   if (!isShown || !precedes(type, shownBy(before, container))) return false;
   const answered = callOf(after, container).end + KUBELET_LATE_AFTER + ANSWERED;
@@ -192,7 +192,7 @@ const proves = (type: ShownType, shown: string): boolean =>
 const precedes = (type: ShownType, shown: string): boolean =>
   type === 'STARTED' ? shown === 'absent' || shown === 'created' : shown === 'running';
 
-// What is counted.
+// Counts.
 
 export const kubeletLag: Oracle = (run) => {
   const { truth, outcome } = run;
@@ -302,7 +302,7 @@ function isClearlyCounted(
   return isPrompt && isDated && isInTime && isWatched && !isStalled && !isTerminating && isEarly;
 }
 
-// What misses say.
+// Misses.
 
 export const kubeletOfMisses: Oracle = (run) => {
   const { truth } = run;

@@ -1,7 +1,7 @@
 /*
- * Nothing is missed falsely. Whatever is reported missed, at any time, did happen, was to be announced, and either was dropped
- * by the runtime while our session was registered with it, or was held back by it until the judgement. It was neither
- * delivered before, nor lost with the session, nor sent while nobody was subscribed, nor never sent at all.
+ * Nothing is missed falsely. An event that is reported missed, at any time, did happen, was to be announced, and either was dropped by the runtime
+ * while our session was registered with it, or was held back by it until the judgement. It was neither delivered before, nor lost with the session,
+ * nor sent while nobody was subscribed, nor never sent at all.
  *
  * Where the lists themselves are wrong less can be asked, but nothing is ever missed that had come. Where they leave out an
  * existing id, its DELETED may be missed, and is resolved as soon as it is listed again; and what was announced to nobody
@@ -14,8 +14,7 @@
  *             for a while what ended before; or
  * (sequence)  no list ever showed the id, but a later event of it came that carries its creation, and for a stop the start
  *             had come too; and a whole list that was begun after its last event lacks it, still in that stretch: until
- *             then nothing confirms what an event claims. What carries its creation comes before what the first event
- *             proved can be judged.
+ *             then nothing confirms what an event claims. An event with the creation comes before a stage that the first event proved can be judged.
  */
 import type { EventType } from '../../../src/protocol/record.ts';
 import type { Announcement } from '../histories/announcements.ts';

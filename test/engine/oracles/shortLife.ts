@@ -61,7 +61,7 @@ function isShort(run: HistoryRun, reported: ReportedFinding): boolean {
   const [first, last] = (STRETCH[cause] ?? []).map((type) => container.at[type]);
   if (first == null || last == null) return false;
   const [from, to] = [window.from / 1000, window.to / 1000];
-  // What a list could show of a run or a life ends when the runtime notices; the container ended before that.
+  // A run or a life that a list could show ends when the runtime notices; the container ended before that.
   const lasted = last - first - (cause === 'start' ? container.noticedAfter : 0);
   // Calls take time: what a list shows is from some moment of it.
   const call = Math.max(

@@ -78,7 +78,7 @@ function isClearlySpurious(truth: GroundTruth, delivery: Delivery): boolean {
   const { of } = delivery;
   if (of.happened !== null || of.container.wrongViews.length > 0 || !isFresh(truth, delivery)) return false;
   if (before(truth, delivery).some((each) => isSame(each, delivery))) return false;
-  // What is already shown when it comes: a list that was begun before it may still be compared after it.
+  // A state that is already shown when it comes: a list that was begun before it may still be compared after it.
   const later = after(truth, delivery);
   const [first, second] = later;
   return (

@@ -118,7 +118,7 @@ describe('the certificate, if it is verified where possible', () => {
     expect(named.requests).toEqual([]);
   });
 
-  test('whoever takes over the port of an unverified kubelet is sent nothing', async () => {
+  test('a program that takes over the port of an unverified kubelet is sent nothing', async () => {
     const { selfSigned } = await selfSignedKubelet();
     const { url, port } = selfSigned;
     const it = client({ url });

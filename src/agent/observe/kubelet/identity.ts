@@ -8,7 +8,7 @@
  *   NotChecked   with `skip`, and for a plain http address, which can only be loopback
  *
  * An address of this node is that of an interface that this program sees, or one that the kubelet itself put into the pod's environment.
- * What counts is the address that the socket is connected to, whatever name led there. A packet from a pod to an address of its own node
+ * The address that the socket is connected to counts, whatever name led there. A packet from a pod to an address of its own node
  * is delivered by the node's kernel and does not leave it. docs/decisions/0025-kubelet-identity.md has the proof and its limits.
  *
  * The first certificate that cannot be verified is the only such one that is accepted while the agent runs, and none is after a verified

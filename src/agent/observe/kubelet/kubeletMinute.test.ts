@@ -237,7 +237,7 @@ test('lists and statuses of a real kubelet are counted apart', () => {
     return { ok: true, figures, identity: 'Verified', ...at };
   };
   const minutes = new KubeletMinutes(mono(0));
-  // Its containerd was killed in between: it asked for sandboxes and got none. What it counted before is no part of the minute.
+  // Its containerd was killed in between: it asked for sandboxes and got none. Earlier counts are no part of the minute.
   minutes.add(scrapeOf('1.37-hint.txt', 0));
   minutes.add(scrapeOf('1.37-disabled.txt', 30));
   expect(minutes.take()?.calls).toMatchObject({

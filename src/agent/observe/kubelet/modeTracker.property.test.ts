@@ -1,6 +1,6 @@
 /*
  * Random histories of a kubelet: streams that open and end, restarts, upgrades, a gate that is toggled, scrapes that fail or
- * pause, a wall clock that steps. Whatever happens, the reported modes are consistent, and confirmed by scrapes.
+ * pause, a wall clock that steps. The reported modes are always consistent, and confirmed by scrapes.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -158,7 +158,7 @@ test('a mode is claimed for two minutes after a good scrape, and ends at that sc
   );
 });
 
-test('whatever a kubelet does, the reported modes are consistent', () => {
+test('the reported modes are consistent, whatever a kubelet does', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const { reports, good, tracker } = play(steps);

@@ -7,7 +7,7 @@
  *   good scrape of another kubelet run ──► the history starts again; a mode that lasts until the kubelet restarts is reported anew even
  *       if the next run is in it too
  *
- * The mode is unknown until the first good scrape of this agent. What the previous agent saved is only compared with that scrape: a mode
+ * The mode is unknown until the first good scrape of this agent. The mode that the previous agent saved is only compared with that scrape: a mode
  * that both saw within two minutes lasted in between, and a fallback between them is reported with what preceded it.
  *
  * Pure: scrapes in, changes out.

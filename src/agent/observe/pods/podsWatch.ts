@@ -65,7 +65,7 @@ export class PodsWatch {
   readonly #backoff = new Backoff(RETRY);
   #stream: PodsStream | null = null;
   #syncedAt: Mono | null = null;
-  /** The last two ticks. Whatever was sent before the first of them has been read, or the stream has ended. */
+  /** The last two ticks. Every message that was sent before the first of them has been read, or the stream has ended. */
   #ticks: readonly [Mono, Mono];
   /** The socket that was tried last, as the file system identifies it. */
   #tried = '';

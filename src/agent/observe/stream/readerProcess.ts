@@ -152,7 +152,7 @@ class SilenceWatchdog {
       return;
     }
     const last = this.last;
-    // What it has just sent is read before this runs.
+    // Data that it has just sent is read before this runs.
     setImmediate(() => {
       if (this.last > last) return;
       this.reason = 'the reader fell silent and was killed';

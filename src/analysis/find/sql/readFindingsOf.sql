@@ -1,5 +1,5 @@
 -- The findings of each of the things that a search found, whose clusters, nodes, kinds and texts are $1 to $4: missed events first, then the newest; at
--- most $5 of each. Of a node only its missed events.
+-- most $5 of each. For a node only its missed events.
 SELECT h.place::int4 AS hit, f.finding_id, f.kind, f.event_type, f.container_name, f.is_sandbox, f.resolved_at, f.at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS h (cluster, node, found, text, place)
 CROSS JOIN LATERAL (

@@ -1,10 +1,10 @@
--- What went wrong in the pools of the clusters $1, null for all, from $2 until $3, in slices of $4 seconds, whole hours from a whole hour on. Of at most $5
--- pools, those with the most nodes; `pools` says how many there are.
+-- Problems in the pools of the clusters $1, null for all, from $2 until $3, in slices of $4 seconds, whole hours from a whole hour on. At most
+-- $5 pools, those with the most nodes; `pools` says how many there are.
 --
 -- A node is in the pool of its latest labels. It counts from its first evidence, or from when the controller knew it, until it was removed, and one whose
--- agent reports until its latest minute: the next one is still to come. Of a Node that came back under its name as another machine, the time in between does
--- not count. `nodes`: those that are there now; `silent`: of them, those whose agent does not report.
--- Nodes are numbered by pool, not joined to pools: from such a join the planner expects one row, and would read the hours node by node.
+-- agent reports until its latest minute: the next one is still to come. If a Node came back under its name as another machine, the time in between
+-- does not count. `nodes`: those that are there now; `silent`: of them, those whose agent does not report. Nodes are numbered by pool, not joined to
+-- pools: from such a join the planner expects one row, and would read the hours node by node.
 WITH machine AS (
   -- When the machine that is there now, and those before it, ran an agent.
   SELECT e.node_id, min(e.started_at) FILTER (WHERE is_own) AS started_at, min(e.started_at) FILTER (WHERE NOT is_own) AS past_from,

@@ -6,7 +6,7 @@
 -- present, after the node's epochs that claim none higher and before those that do: nobody can take the future of a node. Epochs that claim to be
 -- some seconds apart are kept as far apart, up to five minutes: there is an incarnation left for one that claims to be between them.
 -- $1 cluster_id, $2 node, $3 epoch, $4 prev, $5 incarnation, $6 boot_id, $7 wall0, $8 mono0 and $9 started_mono in microseconds,
--- $10 whether its first batch is signed. What the agent claims to be the UID of its Node is not believed.
+-- $10 whether its first batch is signed. The agent's claim of its Node's UID is not believed.
 WITH agent AS (
   SELECT timestamptz 'epoch' + $7::int8 * interval '1 microsecond' AS wall, $8::int8 * interval '1 microsecond' AS age,
          extract(epoch FROM now() - timestamptz '2026-01-01 00:00:00+00')::int4 AS present

@@ -2,9 +2,9 @@
 -- `busy` if somebody else has its node or its epoch; `held` if it was busy before and the session that has them is no controller's, whose locks last only while
 -- it commits; or `unknown` if one of them is not there yet. No later statement of this transaction waits long for a lock or runs for long: others wait
 -- behind it.
--- Who has locked a row stands in its xmax, if that is one transaction: where several have, or a savepoint that was released, it stays busy. A controller's
--- session has the name that src/store/store.ts gives it, to which a pooler may add. To ask takes longer than most locks of a controller last.
--- $1 cluster_id, then arrays: node, epoch, whether it was busy before
+-- The transaction that has locked a row stands in its xmax, if it is one: where several have, or a savepoint that was released, it stays busy. A
+-- controller's session has the name that src/store/store.ts gives it, to which a pooler may add. To ask takes longer than most locks of a controller
+-- last. $1 cluster_id, then arrays: node, epoch, whether it was busy before
 WITH given AS (
   SELECT * FROM unnest($2::text[], $3::uuid[], $4::bool[]) WITH ORDINALITY AS u (name, epoch, was_busy, place)
 ), node AS MATERIALIZED (

@@ -1,4 +1,4 @@
--- What is known of the epochs of plain batches, which the caller has locked with their nodes. A plain batch declares nothing lost that is not known
+-- The state of the epochs of plain batches, which the caller has locked with their nodes. A plain batch declares nothing lost that is not known
 -- already, fills no gap, has a context that is stored, is of the latest epoch of its node, leaves no earlier one open, and is not forged.
 -- $1 cluster_id, then arrays: node, epoch, first, last, context_no, whether the batch may change attributed epochs, the seqs that it declares lost
 -- (as multiranges)

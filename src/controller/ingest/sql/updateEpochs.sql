@@ -32,7 +32,7 @@ WITH given AS (
                 CASE WHEN g.head_from = e.head_from AND g.last - octet_length(g.hints) = e.head_seq THEN e.head_hints ELSE '' END || g.hints
                   AS all_hints) AS h
 ), kept AS (
-  -- Of two chains that meet, the last head of the earlier one is kept too.
+  -- If two chains meet, the last head of the earlier one is kept too.
   INSERT INTO store.signed_head (node_id, epoch, seq, from_seq, cluster_id, record_us, head, hints)
   SELECT node_id, epoch, last, head_from, cluster_id, head_us, head, all_hints FROM next WHERE is_kept_head OR (is_other_chain AND NOT is_latest_head)
   UNION ALL

@@ -1,4 +1,4 @@
--- What the Nodes of cluster $1 get an Event for: fallbacks, and misses without another one of the node in the day before, of the last $2 ms.
+-- Reasons for an Event on a Node of cluster $1: fallbacks, and misses without another one of the node in the day before, of the last $2 ms.
 WITH w AS (SELECT now() - $2 * interval '1 millisecond' AS since)
 SELECT n.name AS node, false AS is_miss,
        concat_ws(', ', m.reason, store.fallback_consequence(m.to_mode, m.reason, x.kubelet_version)) AS detail, m.at

@@ -1,5 +1,5 @@
--- Queues the reports of cluster $1 that may have changed with time alone: of agents silent for more than $2 ms whose report says that
--- they report, of agents that report again, and those whose recheck is due.
+-- Queues the reports of cluster $1 that may have changed with time alone: those that call an agent reporting that is
+-- silent for more than $2 ms, those of agents that report again, and those that are due for a recheck.
 INSERT INTO store.report_queue AS q (node_id, cluster_id, due_at, urgent)
 SELECT r.node_id, r.cluster_id, now(), coalesce(r.recheck_at > now(), true)
 FROM store.report r

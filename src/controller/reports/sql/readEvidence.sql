@@ -36,7 +36,7 @@ CROSS JOIN LATERAL (
 LEFT JOIN store.ingest i ON i.cluster_id = n.cluster_id
 LEFT JOIN store.report r ON r.node_id = n.node_id
 LEFT JOIN store.context x ON x.context_id = n.context_id
--- What an earlier agent reported says nothing of the present.
+-- The report of an earlier agent says nothing of the present.
 LEFT JOIN store.node_state s ON s.node_id = n.node_id AND s.incarnation = n.incarnation
 LEFT JOIN LATERAL (
   SELECT e.epoch, e.complete_through, e.is_attributed AS attributed, e.head_seq, e.head_from, e.head FROM store.epoch e

@@ -4,7 +4,7 @@
 -- which the last 24 hours begin, or where evidence of the present machine begins. It ends with the latest minute of an agent that reports, whose present minute is still to
 -- come, and now for all others.
 --
--- What is added up is joined to the nodes before anything else: from the joins by name the planner expects one row, and would add up again for each node.
+-- Sums are joined to the nodes before anything else: from the joins by name the planner expects one row, and would add up again for each node.
 WITH w AS (
   SELECT now() AS now, now() - interval '24 hours' AS day_ago, date_trunc('hour', now() - interval '24 hours', 'UTC') AS since
 ), own AS (

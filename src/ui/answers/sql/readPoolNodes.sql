@@ -1,6 +1,6 @@
--- The nodes of a pool, at most $10, those next to the node $11 by name if there is one, and what is known of each from $8 to $9. Of the clusters $1, null for all, and there those of the cluster $3
--- ('cluster'), those of the pool $4 of the cluster $3, null for all clusters and for nodes without a pool ('pool'), or those with the runtime $5 $6 and
--- the kubelet $7 ('version'), by the grouping $2.
+-- The nodes of a pool, at most $10, those next to the node $11 by name if there is one, and what is known of each from $8 to $9. The nodes are those
+-- of the clusters $1, null for all, and there those of the cluster $3 ('cluster'), those of the pool $4 of the cluster $3, null for all clusters and
+-- for nodes without a pool ('pool'), or those with the runtime $5 $6 and the kubelet $7 ('version'), by the grouping $2.
 --
 -- of: how many nodes the pool has.
 --
@@ -77,7 +77,7 @@ LEFT JOIN LATERAL (
 ) o ON true
 CROSS JOIN LATERAL (SELECT least($9, now()) AS at) w
 CROSS JOIN LATERAL (
-  -- Of a period in the past, why there was no stream at its end: what the agent recorded then.
+  -- The reason why there was no stream at the end of a past period: the one that the agent recorded then.
   SELECT CASE WHEN $9 >= now() THEN m.stream_state ELSE (
     SELECT initcap(g.cause) FROM store.gap g JOIN store.epoch e ON e.node_id = g.node_id AND e.epoch = g.epoch
     WHERE g.node_id = m.node_id AND g.scope = 'stream' AND g.cause IN ('unsupported', 'disabled', 'unsafe', 'off')

@@ -21,7 +21,7 @@ export function Legend({ nodes, place, onState }: Props) {
       {STATES[place.colour].map((state) => {
         const n = counts.get(state.key) ?? 0;
         const isChosen = chosen.includes(state.key);
-        // Of the many states of a stream, those that occur.
+        // Only states of a stream that occur, because there are many.
         if (place.colour === 'stream' && n === 0 && !isChosen) return null;
         return (
           <li key={state.key}>

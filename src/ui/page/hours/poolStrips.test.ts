@@ -54,7 +54,7 @@ test('the pool with the most nodes that something was wrong with is first, and q
   expect(quiet.map((each) => each.pool)).toEqual(['quiet']);
 });
 
-test('of a slice in which nobody watched no zero is said, and what is known all the same is', () => {
+test('a slice in which nobody watched shows the known facts, and no zero', () => {
   const unwatched = pool('a', { watchedSeconds: [0, 0, 0, 0], slow: [0, 2, 0, 0] });
   const answer = answerOf([unwatched]);
   const [shown] = storyOf(answer).shown;

@@ -58,7 +58,7 @@ test('a page that nobody sees asks for nothing, and asks at once when it is show
   expect(requests).toHaveLength(2);
 });
 
-test('what is asked once is asked when a page that was opened unseen is shown, and not again after its answer', async () => {
+test('a request that is made once is made when a page that was opened unseen is shown, and not again after its answer', async () => {
   const page = new Page();
   page.hidden = true;
   const { requests, answered } = polling({ page, repeats: false });
@@ -79,7 +79,7 @@ test('a page that was refused asks again when it is shown again', async () => {
   expect(requests).toHaveLength(2);
 });
 
-test('what was ended asks no more, even if an answer comes later', async () => {
+test('a timer that was ended asks no more, even if an answer comes later', async () => {
   const { page, requests, answered, end } = polling();
   end();
   await answered(EVERY_MS);

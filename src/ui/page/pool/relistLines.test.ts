@@ -55,7 +55,7 @@ test('a line covers the slices that were observed and nothing else, and its ends
   ]);
 });
 
-test('of each slice it is counted how many nodes nobody observed, those without any relist included', () => {
+test('each slice counts the nodes that nobody observed, those without any relist included', () => {
   const answer = pool(
     [
       [1, null],

@@ -1,6 +1,6 @@
 /*
- * The mode of the kubelet and the Ready condition as periods: a state lasts from its change until the next one, the last one until now. What an agent
- * said of the mode lasts no longer than anything is known of that agent.
+ * The mode of the kubelet and the Ready condition as periods: a state lasts from its change until the next one, the last one until now. A mode lasts
+ * no longer than anything is known of the agent that reported it.
  */
 import { whyOfMode } from '../../../analysis/words.ts';
 import type { TimelineAnswer } from '../../api.ts';

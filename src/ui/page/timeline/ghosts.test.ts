@@ -41,7 +41,7 @@ test('each witness has its own bounds, and one that was not asked has none', () 
   expect(Object.keys(ghosts(lag(shown))[0]?.trails ?? {})).toEqual(['kubelet']);
 });
 
-test('what a miss and a late status say of one change is one ghost, within the bounds of both', () => {
+test('a miss and a late status of one change are one ghost, within the bounds of both', () => {
   const late = lag({
     ...{ findingId: 'f2', kind: 'kubelet_late', kubeletKnew: 'not_shown' },
     kubeletAtLeastMs: 31_000,

@@ -1,7 +1,7 @@
 /*
  * The ghost of a container: the time after its end in which somebody still showed it running, or after its start not yet. Two witnesses say so, the kubelet
- * by its own status and the API server. Of each it is known until when it is *proven* to have shown the old state, and by when it showed the
- * new one. What nobody observed is said so.
+ * by its own status and the API server. Each witness has a time until which it is *proven* to have shown the old state, and one by which it showed
+ * the new one. Unobserved times are shown as such.
  */
 import { duration } from '../../../analysis/words.ts';
 import type { ChangeLag, TimelineAnswer, TimelineFinding } from '../../api.ts';
@@ -34,7 +34,7 @@ const HARMLESS_MS = 2_000;
 /** As --kubelet-late-after by default. */
 const LATE_MS = 10_000;
 
-/** The ghosts of each container, in order. What two findings say of one change is one ghost. */
+/** The ghosts of each container, in order. Two findings about one change are one ghost. */
 export function ghostsOf({
   lags,
   containers,

@@ -85,7 +85,7 @@ test('a state lasts while lists go on, and then nobody looked', () => {
   expect(drawn({ events: running.events })).toEqual(['created 8-10', 'unobserved 10-600']);
 });
 
-test('what ran before a time that nobody observed and after it ran meanwhile', () => {
+test('a container that ran before a time that nobody observed and after it ran meanwhile', () => {
   const gap = listed({ breaks: [{ from: NIGHT + 100_000, to: NIGHT + 200_000 }] });
   const events = [event(10, 'STARTED')];
   const changes = [change(8, 'non-existent', 'running'), change(300, 'running', 'exited')];
@@ -124,7 +124,7 @@ test('a removal between two lists is no run', () => {
   expect(drawn({ changes })).toEqual(['exited 0-60', 'changing 60-65']);
 });
 
-test('of what nothing is known, nothing is drawn', () => {
+test('a container of which nothing is known is not drawn', () => {
   expect(drawn({})).toBeUndefined();
   expect(drawn({ events: [event(1, 'RESTORED')] })).toBeUndefined();
 });

@@ -107,7 +107,7 @@ function lifeOfTurn(evidence: LifeEvidence, listed: Listed): Life | undefined {
     const isTurn = [edges[2], edges[3]].some((edge) => edge?.to === to && edge.from !== edge.to);
     return { state: isTurn ? 'turning' : 'changing', from, to };
   };
-  // What nobody saw begin may at least be known not to have ended yet.
+  // A state that nobody saw begin may at least be known not to have ended yet.
   const known = reached.flatMap((stage) => (edges[stage]?.to === start.to ? (edges[stage]?.from ?? []) : []));
   const parts: LifePart[] = known.length === 0 ? [] : [changing(start.from ?? Math.max(...known), start.to)];
   for (const [n, stage] of reached.entries()) {

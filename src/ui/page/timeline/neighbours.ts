@@ -2,7 +2,7 @@
  * A node beside the others of its pool: which of its figures differ from what is usual there.
  *
  * A word differs if fewer than half of the others, of which it is known, have the same. A number differs from the median of the others: a duration by half
- * of it or more, a share by a hundredth, a count by one and to twice as much. What is known of the others and not of this node differs too.
+ * of it or more, a share by a hundredth, a count by one and to twice as much. A fact that is known of the others and not of this node differs too.
  */
 import { duration } from '../../../analysis/words.ts';
 import type { Neighbour } from '../../api.ts';

@@ -112,7 +112,7 @@ function useTimeline({ cluster, node, period }: NodePlace) {
   });
 }
 
-/** A live period ends now, by the clock of the database. Of a node that is new it begins when the node was first seen. */
+/** A live period ends now, by the clock of the database. The period of a new node begins when the node was first seen. */
 function shownRange({ period }: NodePlace, answer: TimelineAnswer | undefined): Range {
   if ('from' in period) return period;
   if (answer === undefined) return { from: Date.now() - period.last * 1000, to: Date.now() };

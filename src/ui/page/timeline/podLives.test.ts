@@ -115,7 +115,7 @@ test('two runs of one name at once have a row each', () => {
   expect(shown[0]?.rows.map(({ name }) => name)).toEqual(['shop/twin', 'app', 'app']);
 });
 
-test('what was received of a run after the next one had begun is kept apart', () => {
+test('an event that was received of a run after the next one had begun is kept apart', () => {
   const containers = [container('cart', { id: 'a' }), container('cart', { id: 'b' })];
   const events = rows(event(0, 10), event(0, 20, 'STOPPED'), event(1, 30), event(0, 40, 'DELETED'));
   const app = shownOf({ containers, events }).shown[0]?.rows[1];
@@ -147,7 +147,7 @@ test('an event that lists contradict ends no run', () => {
   expect(shown[0]?.rows[1]?.parts.at(-1)).toMatchObject({ state: 'running', to: NIGHT + 3_600_000 });
 });
 
-test('what is stored of a pod from before the period makes its life whole', () => {
+test('a pod that began before the period is whole if its start is stored', () => {
   const { shown } = shownOf({
     containers: [container('cart')],
     earlier: { events: [event(0, -900)], changes: [change(0, -902, 'non-existent', 'running')] },

@@ -168,7 +168,7 @@ function evidenceOf({
     all.set(place, known);
     return known;
   };
-  // What lists contradict is no evidence.
+  // An event that lists contradict is no evidence.
   const spurious = new Set(
     findings.rows
       .filter(({ kind }) => kind === 'spurious')

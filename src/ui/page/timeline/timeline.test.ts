@@ -93,7 +93,7 @@ test('the filter of containers narrows findings too, and leaves out those of the
   expect([narrowed(''), narrowed(' CART')]).toEqual([['f1', 'f2', 'f3'], ['f1']]);
 });
 
-test('what a wrong clock says to have happened after it was found stands where it was found', () => {
+test('a change that a wrong clock dates after it was found stands where it was found', () => {
   const hole = holeOf(missed(0, 1, { at: at(36), detectedAt: at(36), occurredAt: at(3000) }));
   expect(hole.at).toBe(NIGHT + 36_000);
 });
@@ -221,7 +221,7 @@ test('rows do not overlap, and on a narrow page their names have a line of their
   expect([rowLayout(360, sizes).left, rowLayout(1200, sizes).left > 0]).toEqual([0, true]);
 });
 
-test('what the status of the kubelet showed late is a hole of its own, and never called a missed event', () => {
+test('a change that the status of the kubelet showed late is a hole of its own, and never called a missed event', () => {
   const late = missed(0, 60, { kind: 'kubelet_late', cause: 'not_shown' });
   const shown = markedContainers(
     timelineAnswer({ containers: [container('a')], findings: rows(late) }),

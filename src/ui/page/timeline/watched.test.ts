@@ -46,7 +46,7 @@ test('a stream is watched from its first event until it ends, or until the last 
   expect(watchedPeriods(answer({ sessions, firstSeen: null, lastSeen: null }))).toEqual([]);
 });
 
-test('what a gap of the stream, the agent or the records takes out is not watched, unless the records came after all', () => {
+test('a time in a gap of the stream, the agent or the records is not watched, unless the records came after all', () => {
   const sessions = rows([session(0, 0, null)]);
   const gaps = rows([
     gap('stream', 10, 20),
@@ -96,7 +96,7 @@ test('that there is no finding says of missed events only as much as was watched
   expect(words({ sessions, empty: 'Nothing is stored.' })).toMatch(/^Nothing is stored of this period/);
 });
 
-test('what gaps of verdicts take out is watched and not decided', () => {
+test('a time in a gap of verdicts is watched and not decided', () => {
   const one = answer({ sessions: rows([session(0, 0, null)]), gaps: rows([gap('findings', 100, 200)]) });
   expect(lengthWithin(watchedPeriods(one), range(0, 600))).toBe(600_000);
   expect(lengthWithin(decidedPeriods(one), range(0, 600))).toBe(500_000);

@@ -41,7 +41,7 @@ export const lengthWithin = (periods: readonly Range[], within: Range): number =
     0,
   );
 
-/** From the first event of each session on. Of a time before which sessions are left out, nothing is known. */
+/** From the first event of each session on. Nothing is known of a time before which sessions are left out. */
 function sessionPeriods(answer: Answer): Range[] {
   const known = knownPeriod(answer);
   if (known === undefined) return [];
