@@ -21,10 +21,10 @@ function explainRuntime(where: string, error: unknown): PlegwatchError {
   // The library adds text about balancers and resolvers, which a unix socket does not have.
   const detail = messageOf(error).replace(/\.? Resolution note:.*$|,name resolution:.*$/, '');
   const options = { cause: error };
-  // What speaks another protocol, or none, has a socket that can be connected to.
+  // A server of another protocol, or of none, has a socket that can be connected to.
   if (error instanceof CriError && error.code === 'UNAVAILABLE' && !detail.includes('Protocol error')) {
     return new PlegwatchError('CRI_UNREACHABLE', `No runtime answers at ${where}: ${detail}.`, cure, options);
   }
-  const what = `What answers at ${where} is not a container runtime: ${detail}.`;
+  const what = `The program at ${where} is not a container runtime: ${detail}.`;
   return new PlegwatchError('CRI_NOT_A_RUNTIME', what, cure, options);
 }

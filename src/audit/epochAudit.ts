@@ -275,7 +275,7 @@ class EpochAudit {
     if (to > end || (seq !== null && seq > lastMinute))
       return 'it is from after the last minute that the agent recorded, or just before its end';
     if (id !== null && this.#strangers.has(id))
-      return 'what lists showed of this id when the agent started is not on record';
+      return 'the listed state of this id at the start of the agent is not on record';
     const stepped = this.#steps.some((step) => step.from <= to && step.to >= from);
     return stepped ? 'the wall clock was stepped' : null;
   }

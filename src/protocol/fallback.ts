@@ -63,7 +63,7 @@ export const CONSEQUENCES_IN_SHORT: Readonly<Record<FallbackConsequence, string>
   wrong_until_restart: 'pods stay wrong until it restarts',
   slower: 'it relists every second',
   hint_lost: 'it relists no earlier when a container stops',
-  unknown: 'what that means in its version is not known',
+  unknown: 'the consequence in its version is not known',
 };
 
 /** What the kubelet does now, in a sentence of at most 200 characters. */
@@ -72,5 +72,5 @@ export const CONSEQUENCES: Readonly<Record<FallbackConsequence, string>> = {
     'Until it restarts, pods of which it had events stay in its eyes as they were: containers that end are neither reported nor restarted. Drain the node or restart the kubelet.',
   slower: 'It relists every second, as Generic PLEG does, until it restarts.',
   hint_lost: 'It relists every second as before, and no earlier when a container stops, until it restarts.',
-  unknown: 'What that means in its version is not known.',
+  unknown: 'The consequence in its version is not known.',
 };

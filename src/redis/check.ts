@@ -138,7 +138,7 @@ async function expectMode(redis: Redis, target: RedisTarget): Promise<void> {
   if (mode === null || mode === target.mode) return;
   throw new PlegwatchError(
     'REDIS_NOT_REDIS',
-    `What listens at ${target.where} is ${WHAT[mode]}, which ${SCHEMES[target.mode]} is not for.`,
+    `The server at ${target.where} is ${WHAT[mode]}, which ${SCHEMES[target.mode]} is not for.`,
     `Begin the URL in ${redisSettingOf(target.settings)} with ${SCHEMES[mode]}, or correct host and port.`,
   );
 }
@@ -210,7 +210,7 @@ function explain(target: RedisTarget, listens: boolean, errors: readonly unknown
   }
   return new PlegwatchError(
     'REDIS_NOT_REDIS',
-    `What listens at ${where} does not answer as Redis does: ${messages[0]}.`,
+    `The server at ${where} does not answer as Redis does: ${messages[0]}.`,
     `Correct host and port in ${setting}; it leads to something else.`,
     options,
   );

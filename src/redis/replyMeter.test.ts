@@ -3,7 +3,7 @@ import { ReplyMeter } from './replyMeter.ts';
 
 const LIMIT = 10_000;
 const TOO_LONG = 'a reply is longer than 10000 bytes';
-const UNREADABLE = 'what it sends is no reply';
+const UNREADABLE = 'its answer is no reply';
 
 const read = (...pieces: readonly string[]): string | null => {
   const meter = new ReplyMeter(LIMIT);

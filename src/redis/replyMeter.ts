@@ -18,7 +18,7 @@ const CR = 0x0d;
 /** Numbers of any length are not among them: their decoding takes time that grows with the square of the length. */
 const TYPES = '+-:,_#$!=*~>%';
 const LENGTH = /^\d{1,10}$/;
-const UNREADABLE = 'what it sends is no reply';
+const UNREADABLE = 'its answer is no reply';
 
 export class ReplyMeter {
   readonly #maxBytes: number;

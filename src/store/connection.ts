@@ -207,7 +207,7 @@ function clientOf(settings: DatabaseSettings, preferred: PreferredTls, onRefused
     /** Sees from the error of a connection whether the next one should be tried the other way. */
     #reconsider(error: unknown, explained: unknown): void {
       if (this.#usesTls) {
-        // What the driver ends because it takes too long has no code.
+        // An error by which the driver ends a slow connection has no code.
         const isBroken = this.#isShakingHands && Reflect.get(Object(error), 'code') !== undefined;
         const isOfTls = explained instanceof PlegwatchError && explained.code === 'DATABASE_TLS';
         if (isBroken || (isOfTls && !this.#isUnanswered)) preferred.tryFirst(false);
@@ -253,7 +253,7 @@ function tlsError(settings: DatabaseSettings, error: unknown, isUnanswered: bool
   if (/error establishing an SSL connection/.test(text)) {
     return new PlegwatchError(
       'DATABASE_UNREACHABLE',
-      `What answers at ${databaseAt(settings)} is not Postgres: it does not know the request for TLS.`,
+      `The server at ${databaseAt(settings)} is not Postgres: it does not know the request for TLS.`,
       `Correct host and port in ${databaseSettingOf(settings)}.`,
     );
   }

@@ -106,8 +106,8 @@ test.each([
   ['an array of two billion elements', '*2000000000\r\n', TOO_LONG],
   ['a line without an end', '+', TOO_LONG],
   ['arrays in arrays that are together too long', '*9\r\n*40000\r\n*40000\r\n', TOO_LONG],
-  ['a number without an end', '(', 'what it sends is no reply'],
-  ['another protocol', 'HTTP/1.1 200 OK\r\n', 'what it sends is no reply'],
+  ['a number without an end', '(', 'its answer is no reply'],
+  ['another protocol', 'HTTP/1.1 200 OK\r\n', 'its answer is no reply'],
 ])(
   '%s ends the connection of an agent, with the reason, and the check at its start',
   async (_, reply, fault) => {

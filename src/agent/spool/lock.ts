@@ -56,7 +56,7 @@ function tryLock(file: string): SpoolLock | null {
   let database: DatabaseSync | undefined;
   try {
     if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === false)
-      throw new Error('what has its name is no file');
+      throw new Error('an object with its name is no file');
     database = new DatabaseSync(file);
     database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
     const held = database;

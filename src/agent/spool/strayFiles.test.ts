@@ -84,7 +84,7 @@ describe.each(KINDS)('%s', (_, make) => {
     await incarnation();
     rmSync(join(bed.dir, 'lock'));
     make(join(bed.dir, 'lock'));
-    await expect(bed.open()).rejects.toThrow('what has its name is no file');
+    await expect(bed.open()).rejects.toThrow('an object with its name is no file');
     expect(readFileSync(theirs(), 'utf8')).toBe(CONTENT);
   });
 

@@ -111,7 +111,7 @@ class Candidate implements Election {
     const end = new AbortController();
     const ended = whileNobodyLeads(end.signal)
       .catch((error: unknown) => {
-        if (!end.signal.aborted) log.warn(errorFields(error), 'what is done while nobody leads failed');
+        if (!end.signal.aborted) log.warn(errorFields(error), 'work while nobody leads failed');
       })
       .then(() => {
         this.#vacancy = null;
