@@ -1,5 +1,5 @@
 /*
- * What an agent costs its node, on a real containerd, against the budgets of docs/development/bench.md. Run by `make bench`.
+ * The cost of an agent to its node, on a real containerd, against the budgets of docs/development/bench.md. Run by `make bench`.
  *
  *   containerd by itself ── two agents warm up ──► windows at 110 pods, memory
  *     ──► more pods ──► windows at 250 pods, memory
@@ -35,11 +35,11 @@ const DEFAULT_PERIOD = '5s';
 const LIVE_EVERY_MS = 2_000;
 const SCRAPE_EVERY_MS = 30_000;
 const MIB = 1024 * 1024;
-/** What a relist cost the Go client where the budgets in milliseconds were set; 2.1 to 2.4 were measured there. */
+/** The cost of a relist in the Go client where the budgets in milliseconds were set; 2.1 to 2.4 were measured there. */
 const REFERENCE_GO_MS = 2.4;
 const THERE = '  at the speed of the machine of the budgets';
 
-/** What one agent used in one window. */
+/** The use of one agent in one window. */
 interface Use {
   readonly seconds: number;
   readonly main: number;
@@ -252,7 +252,7 @@ const relistPlot = (all: readonly (readonly CostWindow[])[]): string =>
     })),
   });
 
-/** What is left of the ratio when everything is taken off that the agent does without relists too. */
+/** The rest of the ratio when everything is taken off that the agent does without relists too. */
 function marginalRow(windows: readonly CostWindow[]): TableRow {
   const idle = windows.map((each) => each.idle);
   const brisk = windows.map((each) => each.brisk);

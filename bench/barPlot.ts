@@ -11,7 +11,7 @@ export interface Bar {
 
 export interface Plot {
   readonly title: string;
-  /** Of the vertical axis. */
+  /** Unit of the vertical axis. */
   readonly unit: string;
   /** Each with the same names of bars, in the same order. */
   readonly groups: readonly { readonly name: string; readonly bars: readonly Bar[] }[];

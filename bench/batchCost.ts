@@ -1,6 +1,6 @@
 /*
- * What a signature and a signed head cost beside the rest of a batch: the agent adds its records to their chain, encodes and signs it, the controller verifies and decodes it. All are
- * measured in turns, so that a busy machine slows them alike: the ratios count.
+ * The cost of a signature and a signed head beside the rest of a batch: the agent adds its records to their chain, encodes and signs it, the
+ * controller verifies and decodes it. All are measured in turns, so that a busy machine slows them alike: the ratios count.
  */
 import { performance } from 'node:perf_hooks';
 import { decodeBatch, encodeBatch, MAX_BATCH_RECORDS } from '../src/protocol/batch.ts';

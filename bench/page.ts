@@ -35,7 +35,7 @@ interface Subject {
   readonly database: string;
   readonly history: HistorySize;
   readonly fragment: () => string;
-  /** What is there when it is drawn. */
+  /** An element that is there when it is drawn. */
   readonly drawing: string;
   readonly budgetMs?: number;
   /** The server remembers its answer: each round has a new one. */
@@ -119,7 +119,7 @@ async function measure(subject: Subject, databaseUrl: string, browser: TestBrows
   return rowOf(what, drawings, budgetMs);
 }
 
-/** What open pages of the fleet cost the server and Postgres, as a share of a processor. */
+/** Cost of open pages of the fleet for the server and Postgres, as a share of a processor. */
 async function measureViewers(databaseUrl: string, postgres: number): Promise<TableRow> {
   const address = `127.0.0.1:${await freePort()}`;
   const ui = await startPlegwatch({
@@ -168,7 +168,7 @@ async function measureViewers(databaseUrl: string, postgres: number): Promise<Ta
 interface Drawing {
   /** From opening the address until it was painted. */
   readonly all: number;
-  /** Of these, for the answer of the server. */
+  /** The part of it for the answer of the server. */
   readonly answer: number;
 }
 

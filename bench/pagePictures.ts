@@ -24,9 +24,9 @@ const MINUTE_MS = 60_000;
 interface Picture {
   readonly name: string;
   readonly url: string;
-  /** What is there when it is drawn. */
+  /** An element that is there when it is drawn. */
   readonly drawn: string;
-  /** Of the picture in docs; without, docs have none. */
+  /** Height of the picture in docs; without, docs have none. */
   readonly height?: number;
   /** At the top of the picture in docs. */
   readonly from?: string;

@@ -1,5 +1,5 @@
 /*
- * What it costs an agent and the kubelet that the agent watches the kubelet's PodsAPI. Run by `make bench-agent`.
+ * The cost of watching the kubelet's PodsAPI, for the agent and the kubelet. Run by `make bench-agent`.
  *
  *   two nodes, alike ── one agent watches, the other does not ──► calm windows ──► windows in which a pod is replaced every two seconds
  *
@@ -30,7 +30,7 @@ interface Watched {
   readonly agent: BenchAgent;
 }
 
-/** Of processor time, in milliseconds a second. */
+/** Processor time, in milliseconds a second. */
 interface Use {
   readonly agent: number;
   readonly kubelet: number;

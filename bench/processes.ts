@@ -11,7 +11,7 @@ export function cpuMs(pid: number): number {
   return nanos.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
-/** Of the children of a process that have ended. In steps of a hundredth of a second. */
+/** Processor time of the children of a process that have ended. In steps of a hundredth of a second. */
 export function reapedCpuMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   // After the name, which may have spaces: the state is field 3, cutime and cstime are fields 16 and 17.
@@ -20,7 +20,7 @@ export function reapedCpuMs(pid: number): number {
 }
 
 export interface ProcessMemory {
-  /** What is mapped and present. */
+  /** Memory that is mapped and present. */
   readonly rss: number;
   /** The same, each shared page divided by the number of its users. */
   readonly pss: number;

@@ -1,5 +1,5 @@
 /*
- * What a half of `make bench` leaves in dist/bench for the docs: its tables in Markdown, and its plots.
+ * The output of a half of `make bench` in dist/bench for the docs: its tables in Markdown, and its plots.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';

@@ -68,7 +68,7 @@ const COMMANDS: Readonly<Record<string, SettingTable>> = {
   'redis-acl': REDIS_ACL_SETTINGS,
   completion: COMPLETION_SETTINGS,
 };
-/** What is said below the heading of a command. */
+/** Notes below the heading of a command. */
 const NOTES: Readonly<Record<string, string>> = {
   doctor:
     'It also takes every setting of `agent` and `controller`. None is required and none has a default: what is set is checked.\n\n',

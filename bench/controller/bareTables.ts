@@ -8,7 +8,7 @@ import type { PreparedBatch, PreparedRecord } from './preparedBatches.ts';
 
 interface BareInsert {
   readonly ms: number;
-  /** Of the backend of Postgres, in milliseconds. */
+  /** Processor time of the backend of Postgres, in milliseconds. */
   readonly processorMs: number;
 }
 

@@ -27,7 +27,7 @@ interface BenchFleetOptions {
 interface BenchFleet {
   /** As printed within the last two seconds. */
   totals(): FleetTotals;
-  /** Of all its processes since their start, in milliseconds. */
+  /** Processor time of all its processes since their start, in milliseconds. */
   processorMs(): number;
   /** Pods no longer come and go. */
   stopChurn(): void;

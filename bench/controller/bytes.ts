@@ -1,5 +1,5 @@
 /*
- * What a record takes in Postgres, with its indexes and names, and in its log: nodes that replace a pod in three minutes, for eight hours, stored by
+ * The size of a record in Postgres, with its indexes and names, and in its log: nodes that replace a pod in three minutes, for eight hours, stored by
  * a controller's committer. docs/development/measurements.md says where the bytes are.
  */
 import { startServer } from '../../test/support/database.ts';

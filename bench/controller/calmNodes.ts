@@ -1,5 +1,5 @@
 /*
- * What 5,000 calm nodes cost: each sends a record of ten minutes every ten, which also asks what is stored, and shows each other minute that it
+ * The cost of 5,000 calm nodes: each sends a record of ten minutes every ten, which also asks what is stored, and shows each other minute that it
  * runs; it asks for the flow settings every minute. From that follows how many such nodes the machine could carry.
  */
 import { cpus } from 'node:os';

@@ -1,6 +1,6 @@
 /*
- * What busy nodes send: events of pods that come and go by the simulator's scripts, and the changes that relists find. A node sends 250 ms after
- * a record what it has by then, as an agent does.
+ * Load of busy nodes: events of pods that come and go by the simulator's scripts, and the changes that relists find. A node sends 250 ms after a
+ * record what it has by then, as an agent does.
  */
 import type { PodAction } from '../../devtools/simulator/podActions.ts';
 import { podScriptOf } from '../../devtools/simulator/podScript.ts';
@@ -16,13 +16,13 @@ import type { PlanClock, PlannedBatch } from './sealedSenders.ts';
 
 interface ChurnPlan {
   readonly nodes: readonly string[];
-  /** Of all nodes together. */
+  /** Events of all nodes together. */
   readonly eventsASecond: number;
   readonly seconds: number;
 }
 
 export const PODS = 30;
-/** Of a pod: a sandbox and, on average, 1.4 containers with four events each. */
+/** Events of a pod: a sandbox and, on average, 1.4 containers with four events each. */
 const EVENTS_A_POD = 9.6;
 const LINGER_MS = 250;
 const RELIST_MS = 5_000;
@@ -84,7 +84,7 @@ function recordsOf(
     .sort((a, b) => a.at - b.at);
 }
 
-/** Of the pods of a slot, one after the other. They began long before, so that as many start as end. */
+/** Transitions of the pods of a slot, one after the other. They began long before, so that as many start as end. */
 function transitionsOf(
   random: Random,
   {
@@ -154,7 +154,7 @@ const eventOf = ({ at, identity, type }: Transition): PlannedRecord => ({
   }),
 });
 
-/** What differs from relist to relist. */
+/** The differences from relist to relist. */
 function changesOf(transitions: readonly Transition[], phase: number): PlannedRecord[] {
   const changes: PlannedRecord[] = [];
   const listed = new Map<ContainerIdentity, PlegState>();

@@ -20,11 +20,11 @@ interface LagRow {
   readonly quantiles: readonly number[] | null;
 }
 
-/** Of events, from when the runtime made them; `from` and `to` in milliseconds since 1970. */
+/** Lag of events, from when the runtime made them; `from` and `to` in milliseconds since 1970. */
 export const eventLag = (databaseUrl: string, from: number, to: number): Promise<CommitLag> =>
   lagOf(databaseUrl, EVENTS, [from, to]);
 
-/** Of minutes, from when the agent wrote the record. */
+/** Lag of minutes, from when the agent wrote the record. */
 export const minuteLag = (databaseUrl: string, from: number, to: number): Promise<CommitLag> =>
   lagOf(databaseUrl, MINUTES, [from, to]);
 

@@ -1,5 +1,5 @@
 /*
- * What the parts of the controller's half measure: a Redis, a Postgres and built controllers, all on this machine, and what processor time
+ * The system that the parts of the controller's half measure: a Redis, a Postgres and built controllers, all on this machine, and what processor time
  * each of them takes.
  */
 import { join } from 'node:path';
@@ -64,9 +64,9 @@ export interface ControllerSystemOptions {
   readonly queues: number;
   /** More than one: a Redis Cluster. Default: one Redis. */
   readonly masters?: number;
-  /** Of the first controller. Default: it has no API server. */
+  /** Settings of the first controller. Default: it has no API server. */
   readonly settings?: PlegwatchSettings;
-  /** Of Postgres, besides those of all parts. */
+  /** Settings of Postgres, besides those of all parts. */
   readonly postgres?: Readonly<Record<string, string>>;
 }
 

@@ -20,7 +20,7 @@ const NODES = SHORT ? 200 : 5_000;
 const DAYS = 15;
 /** In two clusters; much fewer records than real nodes have. */
 const HISTORY = { nodes: NODES / 2, days: DAYS, lives: 1, step: 14_400 };
-/** What a day of a node takes that replaces a pod in three minutes, by docs/development/measurements.md: events, changes and minutes. */
+/** Size of a day of a node that replaces a pod in three minutes, by docs/development/measurements.md: events, changes and minutes. */
 const GB_A_NODE = (480 * (8 * 220 + 6 * 133) + 1_440 * 490) / 1e9;
 const BUDGET_S = 20;
 
@@ -28,7 +28,7 @@ const BUDGET_S = 20;
 const BULK_GB = 0.26;
 const BULK = `CREATE UNLOGGED TABLE bulk AS SELECT repeat(md5(n::text), 30) AS filler FROM generate_series(1, 252000) AS n`;
 
-/** What expires besides: of each node an epoch without records, and a gap; a tenth as many nodes that were deleted long ago. */
+/** Other rows that expire: of each node an epoch without records, and a gap; a tenth as many nodes that were deleted long ago. */
 const EXPIRED = `
   INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, claimed_incarnation, node_uid, boot_id, started_mono, started_at,
                            ack_generation, last_seq, last_seen, last_stored_at, last_new_at, closed_at, close_cause)

@@ -86,7 +86,7 @@ async function startReplica(primary: LocalPostgres, dir: string): Promise<LocalP
 interface Lag {
   /** How long after the primary a reader of the replica saw what was written last, in milliseconds. */
   readonly lags: readonly number[];
-  /** Of WAL. */
+  /** Bytes of WAL. */
   readonly bytes: number;
 }
 

@@ -22,7 +22,7 @@ import { ReportedFleet } from './reportedFleet.ts';
 import { ReportWatch } from './reportWatch.ts';
 
 const NODES = SHORT ? 200 : 5_000;
-/** Of these. */
+/** The silent ones among them. */
 const SILENT = NODES / 5;
 const FIRST_REPORTS = SHORT ? 200 : 1_000;
 const CHANGES_A_SECOND = 10;
@@ -113,7 +113,7 @@ interface Restart {
   /** Reports that were built again and said nothing else, so they were not written. */
   readonly unchanged: number;
   readonly written: number;
-  /** Of these, those that said nothing new. */
+  /** The part of them that said nothing new. */
   readonly writtenAgain: number;
   readonly busiest: number;
 }

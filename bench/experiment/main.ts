@@ -31,7 +31,7 @@ import { cpuMs, loadAverage } from '../processes.ts';
 import { estimate, printedEstimate } from './estimate.ts';
 import { type ExperimentNode, startNode } from './node.ts';
 
-/** What the article measured that this repeats: iSulad and a kubelet of 2022, with pods of busybox. */
+/** The figures of the article that this repeats: iSulad and a kubelet of 2022, with pods of busybox. */
 const ARTICLE = { runtime: 30, kubelet: 10 } as const;
 /** The first is that of the API server. */
 const KUBELETS = ['1.36', '1.37'] as const;
@@ -158,7 +158,7 @@ async function measureWindow(off: ExperimentNode, on: ExperimentNode): Promise<[
   return [useOf(0), useOf(1)];
 }
 
-/** Of the programs themselves: what a pod's shim uses does not depend on who asks for a list. */
+/** Processor time of the programs themselves: what a pod's shim uses does not depend on who asks for a list. */
 function cpuOf({ containerd, kubelet }: ExperimentNode): Record<Part, number> {
   return { runtime: cpuMs(containerd.pid), kubelet: cpuMs(kubelet.pid) };
 }

@@ -27,7 +27,7 @@ export interface ExperimentNode {
 
 export interface ExperimentNodeOptions {
   readonly api: LocalApiServer;
-  /** Of the kubelet; undefined: that of the API server. */
+  /** Minor version of the kubelet; undefined: that of the API server. */
   readonly minor: KubeletMinor | undefined;
   readonly containerd: ContainerdVersion;
   readonly eventedPleg: boolean;

@@ -14,7 +14,7 @@ import { programFailed, waitFor } from '../localServices/process.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { documentedCommands, REGISTRY } from './documentedCommands.ts';
 
-/** Of all platforms; a node takes its own. */
+/** The image of all platforms; a node takes its own. */
 const IMAGE_ARCHIVE = join(CHECKOUT, `dist/image/plegwatch-${VERSION}.tar`);
 
 export const CLUSTER_SETTINGS = {

@@ -17,7 +17,7 @@ import type { SimulateFleetConfig } from './settings.ts';
 
 export interface FleetTotals {
   readonly nodes: number;
-  /** Of containers and sandboxes. */
+  /** Transitions of containers and sandboxes. */
   readonly transitions: number;
   /** Events that agents received, and events that never reached one. */
   readonly delivered: number;

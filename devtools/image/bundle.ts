@@ -1,5 +1,5 @@
 /*
- * What build.mjs bundled last: its files, the packages that are in them, and the texts of their licenses.
+ * The last bundle of build.mjs: its files, the packages that are in them, and the texts of their licenses.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 /*
- * What dpkg knows of unpacked packages.
+ * The facts of dpkg about unpacked packages.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /*
- * What a dynamically linked program asks for: its architecture, its loader and its libraries (64 bits, little-endian).
- * Read from the file instead of with ldd, which runs the program and so cannot answer for another architecture.
+ * The requirements of a dynamically linked program: its architecture, its loader and its libraries (64 bits, little-endian). Read from the file
+ * instead of with ldd, which runs the program and so cannot answer for another architecture.
  */
 export interface ElfFile {
   /** e_machine. */

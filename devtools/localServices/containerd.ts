@@ -40,7 +40,7 @@ export interface ContainerdOptions {
   readonly dir?: string;
   /** With a second runtime handler, {@link SHIM_SANDBOXES}; only 1.7 can. */
   readonly shimSandboxes?: boolean;
-  /** What its shims run in place of runc: a path. */
+  /** The program that its shims run in place of runc: a path. */
   readonly ociRuntime?: string;
   /** Runs it in a machine of its own with a pod network, for pods that do not share the network of their node. Needs `cni`. */
   readonly podNetwork?: boolean;

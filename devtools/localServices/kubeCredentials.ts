@@ -1,5 +1,5 @@
 /*
- * Who a local API server knows: users with bearer tokens, their kubeconfig files, and the key of service accounts.
+ * Users that a local API server knows, with bearer tokens, their kubeconfig files, and the key of service accounts.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';

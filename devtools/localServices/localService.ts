@@ -7,7 +7,7 @@
 import type { RunningProcess } from './process.ts';
 
 export interface LocalService {
-  /** Of the current process; changes with each restart. */
+  /** Process id of the current process; changes with each restart. */
   readonly pid: number;
   /** The log since the first start. */
   readonly logFile: string;

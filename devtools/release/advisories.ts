@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { CHECKOUT } from '../checkout.ts';
 
 interface Audit {
-  /** Of the request that failed. */
+  /** Status of the request that failed. */
   readonly statusCode?: number;
   readonly uri?: string;
   readonly message?: string;

@@ -32,7 +32,7 @@ const CODES = new Map([
   [14, 0x3ffe],
   [15, 0x7fff],
 ]);
-/** Of six bits. The last four of the dot, 010111, are the opposite. */
+/** The slash in six bits. The last four of the dot, 010111, are the opposite. */
 const CODED_SLASH = 0b011000;
 
 /** Passes on what a client sends over one connection. */
@@ -83,7 +83,7 @@ function dotBlock(block: Buffer): void {
   }
 }
 
-/** Of a field: the bits of the integer that it begins with, which is the index of a field or of a name, or a size. */
+/** Kind of a field: the bits of the integer that it begins with, which is the index of a field or of a name, or a size. */
 function kindOf(first: number): { bits: number; hasValue: boolean } {
   if (first >= 0x80) return { bits: 7, hasValue: false };
   if (first >= 0x40) return { bits: 6, hasValue: true };

@@ -1,5 +1,5 @@
 /*
- * What a simulated kubelet has as the status of a pod, by what the lists of the runtime show.
+ * The pod status of a simulated kubelet, by what the lists of the runtime show.
  *
  *   containers   of each name the newest container, and the one before it where that has ended (kubelet pkg/kubelet/kubelet_pods.go,
  *                convertToAPIContainerStatuses). A container that is gone keeps the status that it had, and has ended
@@ -19,7 +19,7 @@ export const newPodStatus = (pod: PodName): PodStatus => ({
   containers: [],
 });
 
-/** What the kubelet finds when it looks at a pod. `overlooked`: containers whose changes it does not notice. */
+/** The pod as the kubelet finds it when it looks. `overlooked`: containers whose changes it does not notice. */
 export function podStatusNow(
   pods: SimulatedPods,
   before: PodStatus,

@@ -83,7 +83,7 @@ export interface ContainerExit extends AnnounceOptions {
   readonly exitCode?: number;
   /** The runtime shows the container as running, and delays the event, until `notice` is called. */
   readonly unnoticed?: boolean;
-  /** Of a failed start of containerd: `zero` has no started_at, `same` has the same created_at, started_at and finished_at. */
+  /** Times of a failed start of containerd: `zero` has no started_at, `same` has the same created_at, started_at and finished_at. */
   readonly failedTimes?: 'zero' | 'same';
   /** A failed start is UNKNOWN, where the profile has that. */
   readonly unknownStart?: boolean;

@@ -16,7 +16,7 @@ export interface Profile {
   readonly stream: 'broadcast' | 'steal' | 'unimplemented' | 'disabled';
   /** The message of UNIMPLEMENTED. */
   readonly refusal: string;
-  /** What happens to events without a subscriber. */
+  /** Fate of events without a subscriber. */
   readonly backlog: {
     readonly events: number;
     readonly ageMs: number;
@@ -36,7 +36,7 @@ export interface Profile {
     readonly events: number;
     readonly room: number;
   };
-  /** What may crash the runtime: an event for a subscriber that has just left, or a subscriber that leaves with unread events. */
+  /** A way to crash the runtime: an event for a subscriber that has just left, or a subscriber that leaves with unread events. */
   readonly crashesOnDisconnect: 'next-event' | 'unread-events' | null;
   /** How an orderly stop ends the streams before the socket closes; null where it does not. */
   readonly stopEndsStreams: { readonly code: status; readonly details: string } | null;
@@ -50,10 +50,10 @@ export interface Profile {
   readonly announcesSandboxRemoval: boolean;
   /** Whether a container that never ran gets a STOPPED when it is stopped or removed; elsewhere it is left as it is. */
   readonly stopsWhatNeverRan: boolean;
-  /** What is announced of a restored container: everything, only its end, or all but its CREATED. */
+  /** The events that are announced of a restored container: everything, only its end, or all but its CREATED. */
   readonly restores: 'all' | 'end_only' | 'unknown';
   /**
-   * What a failed start leaves. `containerd`: an exited container with `started_at` 0 or three equal times, and no event. `cri-o`: a STOPPED with
+   * The remains of a failed start. `containerd`: an exited container with `started_at` 0 or three equal times, and no event. `cri-o`: a STOPPED with
    * `started_at` = `created_at` and a later `finished_at`; the container is removed without a DELETED. `isulad`: an exited container with
    * `started_at` 0 and exit code 127, and no event.
    */

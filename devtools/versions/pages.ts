@@ -1,6 +1,6 @@
 /*
- * What documents, the chart and the product say of versions, from the result file of `make versions`: the table in modes.md, the matrix in the README,
- * the chart's kubeVersion, and the containerds in runtimeRuns.ts.
+ * Statements about versions in documents, the chart and the product, from the result file of `make versions`: the table in modes.md, the matrix in
+ * the README, the chart's kubeVersion, and the containerds in runtimeRuns.ts.
  */
 import { CONTAINERDS, PAIRS } from './pairs.ts';
 import { compareVersions, type PairRun } from './results.ts';

@@ -9,10 +9,10 @@ export const RESULTS_FILE = fileURLToPath(new URL('results.json', import.meta.ur
 
 const SituationSchema = v.object({
   name: v.string(),
-  /** What plegwatch said, and since when: the two scrapes between which it changed. */
+  /** The mode that plegwatch reported, and since when: the two scrapes between which it changed. */
   said: v.string(),
   since: v.nullable(v.tuple([v.string(), v.string()])),
-  /** What the kubelet's log, the proxies, the independent listener or lists of the test's own showed. */
+  /** Evidence from the kubelet's log, the proxies, the independent listener or lists of the test's own. */
   truth: v.string(),
 });
 

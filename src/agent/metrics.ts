@@ -31,7 +31,7 @@ const MISSED_CAUSES = ['unannounced_by_list', 'sequence', 'runtime_state_late'] 
 
 interface MirroredCounter {
   set(total: number): void;
-  /** What is kept elsewhere starts at 0 again; the counter goes on. */
+  /** Figures kept elsewhere start at 0 again; the counter goes on. */
   carry(): void;
 }
 

@@ -48,7 +48,7 @@ export function untilInWords(
   return nextMode === 'Unknown' ? `unknown from ${written(to)} on` : written(to);
 }
 
-/** What a gap means, by its scope. */
+/** The meaning of a gap, by its scope. */
 export const NOT_OBSERVED: Readonly<Record<string, string>> = {
   stream: 'no events observed',
   list: 'no lists of containers',

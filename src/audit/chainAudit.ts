@@ -10,7 +10,7 @@ import { RETENTION_OF, RETENTIONS, type Retention } from '../protocol/storedReco
 import type { SignedRow } from './signedRows.ts';
 
 export interface Head extends Omit<HeadStatement, 'at'> {
-  /** Of the last seqs up to that of the head. */
+  /** Hints of the last seqs up to that of the head. */
   readonly hints: Uint8Array;
 }
 

@@ -1,5 +1,5 @@
 /*
- * What an audit makes of the last moments of an epoch, on records written by hand. Whole histories are in test/engine.
+ * The audit of the last moments of an epoch, on records written by hand. Whole histories are in test/engine.
  */
 import { expect, test } from 'vitest';
 import { profileOf } from '../cri/profiles.ts';

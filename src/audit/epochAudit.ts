@@ -29,9 +29,9 @@ export interface EpochResult {
 const AHEAD = millis(10 * 60_000);
 /** The comparison remembers what has ended for a quarter of an hour. */
 const REMEMBERED = millis(16 * 60_000);
-/** What began in the middle of an epoch knows everything after this. */
+/** A reading that began in the middle of an epoch knows everything after this. */
 const WARM_UP = REMEMBERED;
-/** What a finding may rest on is kept until it is settled, which is done once in a while. */
+/** Records that a finding may rest on are kept until it is settled, which is done once in a while. */
 const REFERRED_TO = SETTLED_AFTER + 2 * REMEMBERED;
 /** More than this from minute to minute is a step of the wall clock. */
 const CLOCK_DRIFT = millis(100);
@@ -211,8 +211,8 @@ class EpochAudit {
   }
 
   /**
-   * What the statuses of an event may have shown of other ids of its pod: what the next list shows. That of a container may have shown its
-   * sandbox running, even where no list ever did.
+   * The statuses of other ids of its pod that an event may have had: those that the next list shows. That of a container may have shown its sandbox
+   * running, even where no list ever did.
    */
   #othersOf({ id, identity }: StoredEvent, upcoming: readonly StoredChange[]): readonly ListedItem[] {
     if (identity === null || identity.podUid === '') return [];

@@ -52,7 +52,7 @@ export const changeOf = (row: RowOf<typeof readChanges>, whose: IdentityRow | un
   newState: stateOf((row.states >> 4) & 15),
 });
 
-/** What a list showed before the first change that is read. */
+/** The state in a list before the first change that is read. */
 export const initialOf = (
   row: ListedRow,
   whose: IdentityRow | undefined,

@@ -130,7 +130,7 @@ export class FindingMatch {
     return true;
   }
 
-  /** What all readings make is missing, or something else is stored in its place, which is taken from `wrong`. */
+  /** A finding that all readings make is missing, or something else is stored in its place, which is taken from `wrong`. */
   #inPlaceOf(made: Made, wrong: StoredFinding[]): Difference {
     const same = wrong.findIndex(({ kind }) => kind === made.kind);
     const [stored] = wrong.splice(Math.max(0, same), 1);

@@ -1,5 +1,5 @@
 /*
- * What an audit makes of findings about kubelet lag, on records written by hand. Whole histories are in test/engine.
+ * The audit of findings about kubelet lag, on records written by hand. Whole histories are in test/engine.
  */
 import { describe, expect, test } from 'vitest';
 import { type Mono, mono } from '../protocol/units.ts';

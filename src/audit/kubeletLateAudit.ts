@@ -12,7 +12,7 @@ import type { StoredChange, StoredFinding, StoredGap } from './storedEpoch.ts';
 /** `--kubelet-late-after` cannot be less, in microseconds. */
 const MIN_LATE_AFTER = 2_000_000;
 
-/** What the proof says of the question, in microseconds since the epoch began. */
+/** The proof's statement about the question, in microseconds since the epoch began. */
 interface Question {
   readonly asked: number;
   readonly answered: number;

@@ -1,5 +1,5 @@
 /*
- * What lists showed, worked out from what changed between them.
+ * The contents of lists, worked out from what changed between them.
  */
 import type { ListAnswer, ListedItem, Relist, ShownState } from '../protocol/observation.ts';
 import type { ContainerIdentity, PlegState } from '../protocol/record.ts';
@@ -23,7 +23,7 @@ export class ListContents {
     return this.#sandboxes.has(id) || this.#containers.has(id);
   }
 
-  /** What lists show of a pod's ids once these changes are found. */
+  /** The listed state of a pod's ids once these changes are found. */
   ofPod(podUid: string, upcoming: readonly StoredChange[]): ListedItem[] {
     const items = new Map<string, ListedItem>();
     for (const listed of [this.#sandboxes, this.#containers])

@@ -47,9 +47,9 @@ export const ASSUMPTIONS: readonly Assumptions[] = [millis(0), MAX_BEHIND].flatM
   STATUSES.map((statuses) => ({ drainedBehind, ...statuses })),
 );
 
-/** What is on record of statuses. */
+/** The statuses on record. */
 export interface KnownStatuses {
-  /** What a status of an id showed at a moment; null where that is not on record. */
+  /** The exact times in a status of an id at a moment; null where that is not on record. */
   at(id: string, moment: Mono): ExactTimes | null;
   /** The states of other ids in the statuses of an event, by id; `event`: as evidence names it, `STARTED of` and the id. */
   othersIn(event: string, received: Mono): ReadonlyMap<string, ShownState>;

@@ -6,7 +6,7 @@ import type { Mono } from '../protocol/units.ts';
 import type { Step } from './steps.ts';
 import type { StoredChange, StoredEvent, StoredRelist } from './storedEpoch.ts';
 
-/** What happens within this time may have reached the agent in another order. */
+/** Changes within this time may have reached the agent in another order. */
 const AT_ONCE = 1_000_000;
 
 export class RecentRecords {

@@ -28,7 +28,7 @@ import { SignedRows } from './signedRows.ts';
 import { findStrayRows, readHeads, readSigners, readUnstored } from './signedStatements.ts';
 import { mayIdle, readOnly } from './statements.ts';
 
-/** What the owner of the database could not change. */
+/** Values that the owner of the database could not change. */
 export interface Trusted {
   readonly controllerKeys: readonly KeyObject[];
   readonly reported: readonly ReportedHead[];
@@ -48,7 +48,7 @@ export interface SignatureAudit extends AskedEpochs, Trusted {
   readonly print: (line: string) => void;
 }
 
-/** What is not as it was signed, or `unproven`: nobody can tell. */
+/** The result for a stretch that is not as it was signed, or `unproven`: nobody can tell. */
 interface Result {
   readonly is: 'difference' | 'unproven';
   readonly sentence: string;
@@ -125,7 +125,7 @@ interface EpochResults {
   readonly proven: number;
 }
 
-/** What no agent and no controller writes ends the audit of its epoch, and of no other one. */
+/** A record that no agent and no controller writes ends the audit of its epoch, and of no other one. */
 function unreadable(error: unknown): EpochResults {
   const isOfValues = error instanceof PlegwatchError && error.code === 'DATABASE_VALUE';
   if (!isOfValues && !(error instanceof RangeError)) throw error;
@@ -295,7 +295,7 @@ function resultOf(stretch: Stretch, { last_seq }: EpochRow, known: KnownEpoch): 
   };
 }
 
-/** What is to be said of seqs that no head is about: there must be no rows, and in a signed epoch no seq that was stored. */
+/** The result for seqs that no head is about: there must be no rows, and in a signed epoch no seq that was stored. */
 async function withoutHead(rows: SignedRows, seqs: Seqs, known: KnownEpoch): Promise<readonly Result[]> {
   const is = known.is_attributed ? 'difference' : 'unproven';
   for await (const { seq } of rows.between(seqs.from, seqs.to)) {

@@ -29,7 +29,7 @@ import readMinutesSql from './sql/readMinutes.sql';
 import readSessionsSql from './sql/readSessions.sql';
 
 export const readOnly = command('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
-/** What was read is compared before the next page is read: on a busy machine that takes a while. */
+/** Rows that were read are compared before the next page is read: on a busy machine that takes a while. */
 export const mayIdle = command('SET LOCAL idle_in_transaction_session_timeout = 0');
 
 /** A time since the epoch began. */

@@ -1,6 +1,6 @@
 /*
- * What the runtime's statuses showed: the exact times of containers, and the states of other ids that came with an event. They are
- * on record only in the proofs of findings: what these say of the runtime is taken over, what they conclude is not.
+ * The runtime's statuses: the exact times of containers, and the states of other ids that came with an event. They are on record only in the proofs
+ * of findings: what these say of the runtime is taken over, what they conclude is not.
  */
 import { type ExactTimes, type ShownState, STATUS_TRAITS } from '../protocol/observation.ts';
 import type { Mono } from '../protocol/units.ts';

@@ -134,7 +134,7 @@ class RelistSteps {
   }
 }
 
-/** What sessions, gaps and runtimes say, in the order of time. An end comes first among steps at one time. */
+/** The steps that sessions, gaps and runtimes report, in the order of time. An end comes first among steps at one time. */
 class Boundaries {
   readonly #boundaries: Step[];
   readonly #runtimes: StoredRuntime[];

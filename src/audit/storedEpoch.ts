@@ -1,5 +1,5 @@
 /*
- * What the store has of one epoch, as values: the inputs of an audit.
+ * One epoch in the store, as values: the inputs of an audit.
  *
  * Times are microseconds since the epoch began, as the agent recorded them. Long parts are streams, in the order in which the agent recorded them.
  */
@@ -135,7 +135,7 @@ export interface StoredEpoch {
   readonly gaps: readonly StoredGap[];
   /** Those of the scope `kubelet_status`. */
   readonly kubeletGaps: readonly StoredGap[];
-  /** What the first list showed, of the ids that changed since: nothing else is on record. */
+  /** The state, in the first list, of the ids that changed since: nothing else is on record. */
   readonly initial: readonly { readonly identity: ContainerIdentity; readonly state: PlegState }[];
   readonly events: AsyncIterable<StoredEvent>;
   readonly changes: AsyncIterable<StoredChange>;

@@ -1,5 +1,5 @@
 /*
- * What sessions and gaps must say of the whole time that is audited.
+ * Sessions and gaps must account for the whole time that is audited.
  */
 import { expect, test } from 'vitest';
 import { mono } from '../protocol/units.ts';

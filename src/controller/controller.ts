@@ -35,7 +35,7 @@ import type { ReportWriter } from './reports/writer.ts';
 import { createWatchEnqueuer } from './statusLag/watchEnqueue.ts';
 import type { WatchKind } from './statusLag/watchLimits.ts';
 
-/** What ends when a service is back. */
+/** Errors that end when a service is back. */
 const AWAY: readonly ErrorCode[] = ['REDIS_UNREACHABLE', 'DATABASE_UNREACHABLE'];
 
 /** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */

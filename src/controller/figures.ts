@@ -17,7 +17,7 @@ import countNodesSql from './sql/countNodes.sql';
 import countUnhealthySql from './sql/countUnhealthy.sql';
 import readFiguresSql from './sql/readFigures.sql';
 
-/** What held PLEG up when it was not healthy, the smallest first: the column of the view `pleg_verdicts`. */
+/** The cause that held PLEG up when it was not healthy, the smallest first: the column of the view `pleg_verdicts`. */
 export const PLEG_VERDICTS = ['container', 'pod', 'runtime', 'kubelet', 'node', 'unknown'] as const;
 /** Why the evidence of a node is incomplete; see sql/readFigures.sql. */
 export const INCOMPLETE_REASONS = ['RecordsLost', 'CoverageLow', 'Unproven'] as const;

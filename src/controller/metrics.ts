@@ -165,7 +165,7 @@ export class ControllerMetrics extends MetricSet {
     this.#setNodes(figures.nodes);
   }
 
-  /** Of a leader. Null while nothing is known: then there are no series. */
+  /** Set by a leader. Null while nothing is known: then there are no series. */
   setSignatures(state: SignatureState | null): void {
     for (const gauge of [this.#signaturesRequired, this.#unsignedNodes]) gauge.remove();
     if (state === null) return;

@@ -1,6 +1,6 @@
 /*
- * What the controller needs to be allowed by the API server: the rights of its parts. The roles of the chart grant exactly these
- * (test/integration/chart.test.ts), and `plegwatch doctor` asks for each of them.
+ * The controller's rights at the API server: those of its parts. The roles of the chart grant exactly these (test/integration/chart.test.ts), and
+ * `plegwatch doctor` asks for each of them.
  */
 import type { KubeRight } from '../kube/rights.ts';
 import { IDENTITY_RIGHTS } from './clusterIdentity.ts';

@@ -26,7 +26,7 @@ export interface MeasuredListAnswer extends ListAnswer {
 
 export type ListTransport = 'plain' | 'streamed';
 
-/** What is known of the runtime. An answer that comes after it was replaced changes nothing of the next one. */
+/** The known facts of the runtime. An answer that comes after it was replaced changes nothing of the next one. */
 interface ListedRuntime {
   transport: ListTransport;
   /** It is known to offer streaming, and has not refused it. */

@@ -45,14 +45,14 @@ type ReadItem = (bytes: Uint8Array) => ListedItem | null;
 
 interface CachedItem {
   readonly head: Buffer;
-  /** Of the whole item. */
+  /** Length of the whole item. */
   readonly length: number;
   readonly item: ListedItem;
   /** The last answer that held it, by its number. */
   inAnswer: number;
 }
 
-/** What is kept of the last answer. */
+/** The kept part of the last answer. */
 interface AnswerCache {
   /** By id. */
   readonly items: ReadonlyMap<string, ListedItem>;
@@ -137,7 +137,7 @@ export interface ReadItems {
   readonly bytes: number;
 }
 
-/** What the answers of one call share. */
+/** The shared part of the answers of one call. */
 interface SharedCache {
   /** How many were begun: the number of the last one. */
   answers: number;

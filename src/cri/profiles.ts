@@ -1,5 +1,5 @@
 /*
- * What is known of each runtime and version: which events it announces, and how it treats subscribers.
+ * The known facts of each runtime and version: which events it announces, and how it treats subscribers.
  *
  * The subscribe policy follows from how a runtime treats several subscribers: containerd 2 gives every subscriber every event;
  * containerd 1.7 gives each event to one of them, so an agent would take events from the kubelet (containerd pkg/cri/server, one shared

@@ -1,5 +1,5 @@
 /*
- * What the database says of the agents of a cluster: whether their signatures are required, and whether two of them have one name.
+ * The database's facts about the agents of a cluster: whether their signatures are required, and whether two of them have one name.
  */
 import { eq } from 'drizzle-orm';
 import { readState } from '../controller/keys/signatureRequirement.ts';

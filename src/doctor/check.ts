@@ -11,7 +11,7 @@ export interface CheckResult {
   readonly name: string;
   readonly status: 'ok' | 'warning' | 'failed';
   readonly message: string;
-  /** What to do about it; absent if it is ok. */
+  /** The cure; absent if it is ok. */
   readonly cure?: string;
   /** docs/reference/errors.md explains it. */
   readonly code?: ErrorCode;

@@ -1,5 +1,5 @@
 /*
- * What an agent needs on its node: the runtime, leave to subscribe to its events, and the kubelet's metrics.
+ * An agent's requirements on its node: the runtime, leave to subscribe to its events, and the kubelet's metrics.
  */
 
 import { hostname } from 'node:os';
@@ -46,7 +46,7 @@ async function* checkRuntime(
   }
 }
 
-/** What an agent would do that never subscribed before. */
+/** The decision of an agent that never subscribed before. */
 function subscription(
   runtime: RuntimeVersion,
   setting: NonNullable<DoctorConfig['subscribe']>,

@@ -1,5 +1,5 @@
 /*
- * What the agent or the controller beside the doctor says of itself: the checks of its /readyz, of which some only the program can make.
+ * The own report of the agent or the controller beside the doctor: the checks of its /readyz, of which some only the program can make.
  */
 import { messageOf } from '../platform/errors.ts';
 import { attempt, type CheckResult, failed, ok } from './check.ts';

@@ -112,7 +112,7 @@ export interface KubeClient {
   delete(resource: Resource, name: string, uid?: string, signal?: AbortSignal): Promise<boolean>;
   /** Whether RBAC lets us do this, in every namespace unless the resource has one. */
   may(right: KubeRight): Promise<boolean>;
-  /** What the server says of a token of its own, for one of these audiences. */
+  /** The server's review of a token of its own, for one of these audiences. */
   reviewToken(token: string, audiences: readonly string[], signal?: AbortSignal): Promise<TokenStatus>;
   /** Whether RBAC lets this user do this, in every namespace unless the resource has one. */
   mayUser(user: KubeUser, right: KubeRight): Promise<boolean>;

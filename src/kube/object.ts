@@ -62,7 +62,7 @@ export const IDENTITY = 'kube-system';
 export const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 export const PLEG_REPORTS: Resource = { group: 'plegwatch.dev', version: 'v1alpha1', plural: 'plegreports' };
 
-/** Of cluster-scoped objects, whose Events are in this namespace. */
+/** Events; those of cluster-scoped objects are in this namespace. */
 export const EVENTS: Resource = {
   group: 'events.k8s.io',
   version: 'v1',

@@ -33,7 +33,7 @@ export interface PublishedCondition {
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** What distinguishes a Node from others when they are compared. Texts are printable and bounded. */
+/** The fields that distinguish a Node from others when they are compared. Texts are printable and bounded. */
 export interface NodeInfo {
   /** Those with a key that was asked for, ordered by key. */
   readonly labels: Labels;
@@ -78,9 +78,9 @@ const StatusWithInfo = v.looseObject({
 });
 
 export interface NodeLabelKeys {
-  /** Of the labels that reports have too. */
+  /** Keys of the labels that reports have too. */
   readonly reported: readonly string[];
-  /** Of those that are stored. */
+  /** Keys of those that are stored. */
   readonly stored: readonly string[];
 }
 

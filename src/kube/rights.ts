@@ -5,10 +5,10 @@ import type { Resource } from './object.ts';
 
 export interface KubeRight {
   readonly verb: string;
-  /** Of every namespace if its namespace is empty. */
+  /** Resource of every namespace if its namespace is empty. */
   readonly resource: Resource;
   readonly subresource?: string;
-  /** Of the only object that it is about. */
+  /** Name of the only object that it is about. */
   readonly name?: string;
 }
 

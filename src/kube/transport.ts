@@ -63,8 +63,8 @@ const answerOf = async (response: IncomingMessage, maxBytes?: number): Promise<K
 });
 
 /**
- * What `read` makes of the response within the time limit. Throws KUBE_UNREACHABLE, and KubeStatusError TooLarge, which says nothing about
- * the health of the server.
+ * The response as `read` returns it, within the time limit. Throws KUBE_UNREACHABLE, and KubeStatusError TooLarge, which says nothing about the
+ * health of the server.
  */
 async function request<T>(
   connection: ApiConnection,

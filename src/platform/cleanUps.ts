@@ -1,5 +1,5 @@
 /*
- * What a program does when it ends: it stops and closes what it started, the latest first.
+ * The end of a program: it stops and closes what it started, the latest first.
  */
 import { errorFields } from './errors.ts';
 import type { Logger } from './log.ts';

@@ -20,7 +20,7 @@ interface CompletedCommand {
   readonly name: string;
   readonly description: string;
   readonly flags: readonly Flag[];
-  /** Of its argument. */
+  /** Values of its argument. */
   readonly choices: readonly string[];
 }
 

@@ -43,7 +43,7 @@ export const REQUIRED = Symbol('required');
 export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
 export type ConfigOf<T extends SettingTable> = { readonly [K in keyof T]: ReturnType<T[K]['read']> };
 
-/** What a number counts when people write it with a unit. */
+/** The quantity that a number with a unit counts. */
 type Counts = 'micros' | 'bytes';
 
 interface ValueReader<T> {
@@ -295,7 +295,7 @@ function nameInErrors(
 
 const isOption = (arg: string | undefined): boolean => arg?.startsWith('-') ?? false;
 
-/** What is given without a flag; what follows an unknown option may be its value. */
+/** Arguments without a flag; what follows an unknown option may be its value. */
 const argumentsOf = (args: readonly string[]): string[] =>
   args.filter((arg, i) => !isOption(arg) && !isOption(args[i - 1]));
 

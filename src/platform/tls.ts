@@ -10,7 +10,7 @@ interface NamedFile {
   readonly setting: string;
 }
 
-/** What the peer is verified with, and what it can verify us with: PEM. */
+/** Certificates with which the peer is verified, and we by the peer: PEM. */
 export interface TlsMaterial {
   readonly ca?: string;
   readonly cert?: string;
@@ -60,7 +60,7 @@ export interface TlsFailure {
 const UNTRUSTED =
   /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_\w+|CERT_(UNTRUSTED|SIGNATURE_FAILURE|REJECTED|CHAIN_TOO_LONG)|INVALID_(CA|PURPOSE))$/;
 const EXPIRED = /^(CERT_HAS_EXPIRED|CERT_NOT_YET_VALID)$/;
-/** What the peer says of our certificate: alerts 42 to 48 and 116. */
+/** The peer's refusals of our certificate: alerts 42 to 48 and 116. */
 const REFUSES_OURS =
   /alert (bad certificate|unsupported certificate|certificate (revoked|expired|unknown|required)|unknown ca|handshake failure)|ALERT_(BAD_CERTIFICATE|CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE)/i;
 
@@ -71,8 +71,8 @@ const REFUSES_OURS =
 const CLOSED = /ECONNRESET|EPIPE|Connection is closed|Connection terminated/;
 
 /**
- * What a failed handshake means; null for an error that is none of TLS. `unanswered`: our side of the handshake succeeded, and the server
- * has not answered since.
+ * The meaning of a failed handshake; null for an error that is none of TLS. `unanswered`: our side of the handshake succeeded, and the server has not
+ * answered since.
  */
 export function explainTls(error: unknown, names: TlsSettingNames, unanswered = false): TlsFailure | null {
   const code = String(Reflect.get(Object(error), 'code') ?? '');

@@ -92,8 +92,8 @@ export type SignedHead = v.InferOutput<typeof SignedHeadSchema>;
 
 const KnownSchema = v.strictObject({ decided: recordTime, scraped: v.nullable(recordTime) });
 /**
- * What an agent knows without a record: up to when everything is decided, and when its kubelet was last scraped; null if it never was.
- * In microseconds since the epoch's start.
+ * The knowledge of an agent without a record: up to when everything is decided, and when its kubelet was last scraped; null if it never was. In
+ * microseconds since the epoch's start.
  */
 export type Known = v.InferOutput<typeof KnownSchema>;
 
@@ -129,7 +129,7 @@ const EnvelopeSchema = v.strictObject({
   /** When the batch was built: microseconds since the epoch's start, and the wall clock at that time. */
   mono0: duration,
   wall0: v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(MAX_WALL)),
-  /** What its node signs of all records up to the last one of the batch. Absent in a probe, and where the node has no key. */
+  /** The node's signature of all records up to the last one of the batch. Absent in a probe, and where the node has no key. */
   head: v.optional(SignedHeadSchema),
   /** In a probe that follows everything that was written, and in no other batch. */
   known: v.optional(KnownSchema),
@@ -150,7 +150,7 @@ const decompress = promisify(zstdDecompress);
 /** To hand so little to another thread costs more than to decompress it. */
 const SMALL_BYTES = 4 * 1024;
 
-/** What an inbox holds: the batch as JSON, compressed, in base64. */
+/** The content of an inbox: the batch as JSON, compressed, in base64. */
 export interface BatchData {
   readonly z: string;
   /** The node that signed it; absent if it is not signed. */
@@ -179,7 +179,7 @@ export interface SignedBatch {
   readonly sig: string;
 }
 
-/** What an input says about its signature, without reading the batch. Null if it is not signed. */
+/** An input's statement about its signature, without reading the batch. Null if it is not signed. */
 export function signedBatchIn(data: unknown): SignedBatch | null {
   const signed = parse(SignedSchema, data);
   if (!signed.ok) return null;
@@ -219,7 +219,7 @@ export function readObjects({ objects }: Envelope): ContainerIdentity[] {
   return objects.filter((object) => v.is(ContainerIdentitySchema, object));
 }
 
-/** What ids of a node's inputs begin with, before a dot. Anybody may use it: it only says whose turn it is. */
+/** The beginning of the ids of a node's inputs, before a dot. Anybody may use it: it only says whose turn it is. */
 export const senderId = (node: string): string =>
   createHash('sha256').update(node).digest('hex').slice(0, 16);
 
@@ -263,7 +263,7 @@ async function open(
   }
 }
 
-/** What is wrong with an envelope that fits the schema, or null. */
+/** The fault in an envelope that fits the schema, or null. */
 function inconsistency(e: Envelope): string | null {
   if (e.last !== e.first + e.records.length - 1) return 'last: does not fit first and the number of records';
   if (e.lost.some((range) => range.to < range.from)) return 'lost: a range ends before it begins';

@@ -36,7 +36,7 @@ const signature = v.pipe(v.string(), v.regex(/^[A-Za-z0-9+/]{86}==$/));
 const MAX_SEALED = 32 * 1024;
 
 const EnrolmentDataSchema = v.object({ enrol: v.pipe(v.string(), v.maxLength(MAX_SEALED)) });
-/** What an inbox holds of an enrolment. */
+/** The content of an inbox for an enrolment. */
 export type EnrolmentData = v.InferOutput<typeof EnrolmentDataSchema>;
 
 /** Its id in the inbox: no two enrolments have the same. */

@@ -1,6 +1,5 @@
 /*
- * What the comparison must know about a runtime: which events it sends, and how early. The table of runtimes is in
- * ../cri/profiles.ts.
+ * The comparison's knowledge of a runtime: which events it sends, and how early. The table of runtimes is in ../cri/profiles.ts.
  */
 import type { EventType } from './record.ts';
 import type { Micros } from './units.ts';
@@ -15,9 +14,9 @@ export interface PlegProfile {
    */
   readonly announcesSandboxRemoval: boolean;
   /**
-   * What is sent of a container that is restored from a checkpoint. `all`: what is sent of any other. `end_only`: neither CREATED nor
-   * STARTED, and its status has the trait `unnamed_log`. `unknown`: its CREATED may not be sent, nor its STARTED, and nothing shows
-   * that it was restored; the same holds for its sandbox.
+   * The events that are sent of a container that is restored from a checkpoint. `all`: what is sent of any other. `end_only`: neither CREATED nor
+   * STARTED, and its status has the trait `unnamed_log`. `unknown`: its CREATED may not be sent, nor its STARTED, and nothing shows that it was
+   * restored; the same holds for its sandbox.
    */
   readonly restores: 'all' | 'end_only' | 'unknown';
   /** Whether a very short-lived container may be announced STOPPED before it is announced STARTED. */

@@ -1,5 +1,5 @@
 /*
- * What it means for the pods of a node that its kubelet gave up the event stream. It depends on the version of the kubelet:
+ * The consequence for the pods of a node when its kubelet gives up the event stream. It depends on the version of the kubelet:
  *
  *   1.26 to 1.31   wrong_until_restart   Each event wrote its pod into the kubelet's cache with a time far in the future: nanoseconds taken as seconds
  *                                        (pkg/kubelet/pleg/evented.go, processCRIEvent). The cache refuses whatever is older while the gate is on, also
@@ -27,7 +27,7 @@ export interface ReportedMode {
 export const FIRST_WITH_GATE = 26;
 const FIRST_WITH_RIGHT_TIMES = 32;
 export const FIRST_WITH_HINTS = 37;
-/** Of later kubelets it is not assumed what giving up the stream means, nor when they do. */
+/** The last version with a known meaning of giving up the stream; nothing is assumed of later ones. */
 export const LAST_KNOWN = 37;
 
 /** Reasons of a fallback before any event: see docs/explanation/modes.md. */
@@ -66,7 +66,7 @@ export const CONSEQUENCES_IN_SHORT: Readonly<Record<FallbackConsequence, string>
   unknown: 'the consequence in its version is not known',
 };
 
-/** What the kubelet does now, in a sentence of at most 200 characters. */
+/** The kubelet's behaviour now, in a sentence of at most 200 characters. */
 export const CONSEQUENCES: Readonly<Record<FallbackConsequence, string>> = {
   wrong_until_restart:
     'Until it restarts, pods of which it had events stay in its eyes as they were: containers that end are neither reported nor restarted. Drain the node or restart the kubelet.',

@@ -9,8 +9,7 @@ import type { ContainerIdentity } from './record.ts';
 import type { Mono } from './units.ts';
 
 /**
- * What a list shows of an id. Sandboxes: READY is `running`, NOTREADY is `exited`. `unknown` is the runtime's UNKNOWN and
- * proves nothing.
+ * The state of an id in a list. Sandboxes: READY is `running`, NOTREADY is `exited`. `unknown` is the runtime's UNKNOWN and proves nothing.
  */
 export type ShownState = 'created' | 'running' | 'exited' | 'unknown';
 
@@ -33,8 +32,8 @@ export interface Relist {
 }
 
 /**
- * What a status says of an id on which it depends which events are due. `unnamed_log`: whoever made the container named no log for it,
- * as no kubelet does. `shared_pid`: the containers of the sandbox share one PID namespace.
+ * The traits of an id in a status that decide which events are due. `unnamed_log`: whoever made the container named no log for it, as no kubelet
+ * does. `shared_pid`: the containers of the sandbox share one PID namespace.
  */
 export const STATUS_TRAITS = ['unnamed_log', 'shared_pid'] as const;
 export type StatusTrait = (typeof STATUS_TRAITS)[number];
@@ -62,7 +61,7 @@ export interface ReceivedEvent {
   readonly object: ContainerIdentity | null;
   /** The exact times of its id from the event's own statuses; for a sandbox only the creation. */
   readonly times: ExactTimes | null;
-  /** What its statuses show of other ids of the pod. */
+  /** The statuses in it of other ids of the pod. */
   readonly others: readonly ShownStatus[];
 }
 
@@ -109,7 +108,7 @@ export interface KubeletPod {
   readonly uncreated?: readonly string[];
 }
 
-/** What the pods watch reports, in the order in which it came. */
+/** The reports of the pods watch, in the order in which it came. */
 export type KubeletSight =
   /** The stream was opened: the pods that exist follow, and newer messages may come between them. */
   | { readonly is: 'opened'; readonly at: Mono }

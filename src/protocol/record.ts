@@ -67,7 +67,7 @@ export type FindingKind = (typeof FINDING_KINDS)[number];
 export const PROOF_VERSION = 1;
 
 /**
- * What a gap is about: `kubelet` its metrics, `kubelet_status` its own status of its pods. Only the store creates `seq` gaps.
+ * The scope of a gap: `kubelet` its metrics, `kubelet_status` its own status of its pods. Only the store creates `seq` gaps.
  */
 const GAP_SCOPES = [
   'stream',
@@ -230,7 +230,7 @@ const FindingResolvedRecord = v.strictObject({
   type: v.literal('finding_resolved'),
   t: at,
   findingId: uuid,
-  /** Of `kubelet_late`, where the runtime took back what it had shown: then the status never showed it. */
+  /** The cause of `kubelet_late`, where the runtime took back what it had shown: then the status never showed it. */
   cause: v.optional(v.literal('state_went_back')),
 });
 
@@ -342,8 +342,8 @@ export const LIST_CALLS = ['ListPodSandbox', 'ListContainers'] as const;
 export type ListCallName = (typeof LIST_CALLS)[number];
 
 /**
- * What holds up a list that hangs, as far as it is proven: the container or pod whose status does not answer while others do; the runtime,
- * which answers none; `none`: every status is answered. `unknown`: too few have been asked for.
+ * The cause of a list that hangs, as far as it is proven: the container or pod whose status does not answer while others do; the runtime, which
+ * answers none; `none`: every status is answered. `unknown`: too few have been asked for.
  */
 const HANG_VERDICTS = ['container', 'pod', 'runtime', 'none', 'unknown'] as const;
 export type HangVerdict = (typeof HANG_VERDICTS)[number];
@@ -424,9 +424,9 @@ const NodePressure = v.pipe(
 export type NodePressure = v.InferOutput<typeof NodePressure>;
 
 /**
- * What `lists` of a minute says of each relist: when its two calls began and ended, and when the last event was received that was
- * compared before it, in microseconds from the minute's `t` (at least -MAX_INT4); and flags: 1 the answer on sandboxes was incomplete,
- * 2 that on containers was, 4 the relist failed (both calls then have its begin and its end).
+ * The fields of `lists` of a minute for each relist: when its two calls began and ended, and when the last event was received that was compared
+ * before it, in microseconds from the minute's `t` (at least -MAX_INT4); and flags: 1 the answer on sandboxes was incomplete, 2 that on containers
+ * was, 4 the relist failed (both calls then have its begin and its end).
  */
 export const LIST_FIELDS = [
   'sandboxesFrom',
@@ -437,7 +437,7 @@ export const LIST_FIELDS = [
   'eventsTo',
 ] as const;
 export const LIST_FLAGS = { sandboxesPartial: 1, containersPartial: 2, failed: 4 } as const;
-/** Of this many relists a minute says when they were. */
+/** The number of relists, at most, whose times a minute has. */
 export const MAX_LISTED = 1000;
 const int4Offset = v.pipe(v.number(), v.integer(), v.minValue(-MAX_INT4), v.maxValue(MAX_INT4));
 
@@ -459,7 +459,7 @@ const RelistMinuteRecord = v.strictObject({
   errors: int4Count,
   max: duration,
   hist: v.pipe(v.array(count), v.maxLength(64)),
-  /** What the last relist listed, how many of them had exited, and the sizes of its two answers. */
+  /** The items in the last relist, how many of them had exited, and the sizes of its two answers. */
   sandboxes: int4Count,
   containers: int4Count,
   exitedSandboxes: int4Count,

@@ -21,7 +21,7 @@ const FIRST = 'A'.repeat(43);
 /** Before any record: 32 bytes of zero. */
 export const NO_DIGESTS: Digests = { events: FIRST, findings: FIRST };
 
-/** What a digest says of a context: its number, and what it means. */
+/** The digest of a context covers its number, and what it means. */
 export const contextDigest = ({ no, runtime, kubelet, agent, settings }: Context): string =>
   hash(
     'sha256',

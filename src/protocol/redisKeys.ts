@@ -1,5 +1,5 @@
 /*
- * What agents and controllers share in Redis.
+ * The names that agents and controllers share in Redis.
  *
  *   inbox           a hash that agents add batches to, by their ids; all batches of a node go to the same one, and their order does not matter
  *   signs           a hash beside each inbox with a sign of life of each agent: no job is made of it, and no answer is given

@@ -14,7 +14,7 @@ import {
 } from 'node:crypto';
 import type { AckReply } from './redisKeys.ts';
 
-/** Who a statement is about. */
+/** The subject of a statement. */
 export interface NodeIdentity {
   readonly cluster: string;
   readonly node: string;
@@ -48,12 +48,12 @@ export function privateKeyOf(text: unknown, type: 'ed25519' | 'x25519'): KeyObje
   }
 }
 
-/** What a node signs of a batch: its compressed bytes, which name the epoch and the seqs. */
+/** A node's signed statement about a batch: its compressed bytes, which name the epoch and the seqs. */
 export function batchStatement({ cluster, node }: NodeIdentity, packed: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(`plegwatch batch 1\n${cluster}\n${node}\n`, 'utf8'), packed]);
 }
 
-/** What a node signs of its records up to a seq: see recordChain.ts. */
+/** A node's signed statement about its records up to a seq: see recordChain.ts. */
 export interface HeadStatement {
   readonly from: number;
   readonly seq: number;
@@ -68,25 +68,25 @@ export const headStatement = (
   { from, seq, at, events, findings }: HeadStatement,
 ): Buffer => statement('plegwatch head 1', cluster, node, epoch, from, seq, at, events, findings);
 
-/** What the controller signs of a node's key that it has enrolled. */
+/** The controller's signed statement about a node's key that it has enrolled. */
 export const nodeKeyStatement = ({ cluster, node }: NodeIdentity, publicKey: string): Buffer =>
   statement('plegwatch node key 1', cluster, node, publicKey);
 
-/** What the controller signs of an ack reply. */
+/** The controller's signed statement about an ack reply. */
 export const ackStatement = (
   { cluster, node }: NodeIdentity,
   epoch: string,
   { ackGeneration, ackedSeq }: AckReply,
 ): Buffer => statement('plegwatch ack 1', cluster, node, epoch, ackGeneration, ackedSeq);
 
-/** What the controller signs to confirm an enrolment. */
+/** The controller's signed statement that confirms an enrolment. */
 export const enrolledStatement = (
   { cluster, node }: NodeIdentity,
   enrolmentDigest: string,
   validFor: number,
 ): Buffer => statement('plegwatch enrolled 1', cluster, node, enrolmentDigest, validFor);
 
-/** What a node signs to show that it has the key that it enrols. */
+/** A node's signed statement that it has the key that it enrols. */
 export const possessionStatement = ({ cluster, node }: NodeIdentity, token: string): Buffer =>
   statement('plegwatch enrolment 1', cluster, node, token);
 

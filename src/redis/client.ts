@@ -46,7 +46,7 @@ const retryWithin =
   (times) =>
     Math.random() * doubled(100, maxRetry / 1000, times);
 
-/** What any connection has: to a server, a cluster node or a Sentinel. It does not name its client, for which users have no right. */
+/** The options of any connection: to a server, a cluster node or a Sentinel. It does not name its client, for which users have no right. */
 export const accessOptions = (login: Login, tls: TlsMaterial | null) => ({
   username: login.username ?? '',
   password: login.password ?? '',

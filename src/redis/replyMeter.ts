@@ -5,9 +5,9 @@
  * It finds the ends of replies as the client's decoder does, or refuses them: what it takes for the end of a reply must be its end.
  */
 
-/** What an element of an array costs beside its bytes: an announced array takes memory before its elements come. */
+/** The cost of an element of an array beside its bytes: an announced array takes memory before its elements come. */
 const ELEMENT_COST = 64;
-/** What the decoder keeps for each piece of an unfinished reply, beside its bytes. */
+/** The decoder's memory for each piece of an unfinished reply, beside its bytes. */
 const PIECE_COST = 256;
 /** Those of Redis have a few levels. Each takes a part of the decoder's stack. */
 const MAX_DEPTH = 16;

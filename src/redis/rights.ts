@@ -25,7 +25,7 @@ export interface MissingRights {
   readonly grants: readonly RedisGrant[];
 }
 
-/** What the user may not of these; null if it may not even be asked. Throws if Redis fails. */
+/** The rights of these that the user lacks; null if it may not even be asked. Throws if Redis fails. */
 export async function missingRights(
   redis: RedisClient,
   grants: readonly RedisGrant[],
@@ -100,7 +100,7 @@ async function refusedOn(
 /** Redis runs these at once instead of queueing them. A user without the first two cannot be asked at all. */
 const IN_TRANSACTION: readonly string[] = ['multi', 'discard', 'exec'];
 
-/** What follows the key, where Redis counts the arguments before it checks the rights; `$` is the key again. */
+/** The arguments after the key, where Redis counts the arguments before it checks the rights; `$` is the key again. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   bzpopmin: ['1'],
   expire: ['1'],
@@ -155,7 +155,7 @@ async function isRefused(answer: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Of a cluster, the node that has the key. */
+/** In a cluster, the node that has the key. */
 async function serverOf(redis: RedisClient, key: string | null): Promise<Redis> {
   if (!(redis instanceof Cluster)) return redis;
   const masters = redis.nodes('master');

@@ -8,7 +8,7 @@ import type { RedisClient } from './client.ts';
 
 type Argument = string | Buffer | number;
 
-/** What runs a script on keys of one shard. The text is sent where Redis does not know it, which loads it there. */
+/** Runs a script on keys of one shard. The text is sent where Redis does not know it, which loads it there. */
 export function redisScript(text: string) {
   const digest = digestOf(text);
   return (redis: RedisClient, keys: readonly string[], ...args: readonly Argument[]): Promise<unknown> =>

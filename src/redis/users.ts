@@ -1,6 +1,6 @@
 /*
- * What the two Redis users of a cluster may do. Everything that names a right takes it from here: the command `redis-acl`, the
- * trial's Redis, the doctor, the page about databases, and the Redis of every test.
+ * The rights of the two Redis users of a cluster. Everything that names a right takes it from here: the command `redis-acl`, the trial's Redis, the
+ * doctor, the page about databases, and the Redis of every test.
  *
  *   agent        adds to the inboxes of its cluster what is not there, shows that it runs, reads its replies and the flow settings; reads no batch,
  *                deletes nothing
@@ -87,7 +87,7 @@ const REPLY_COMMANDS = [
   ...['del', 'expire', 'hget', 'hset', 'hdel'],
 ];
 
-/** What BullMQ and its scripts send, and what we send to inboxes. */
+/** The commands of BullMQ and its scripts, and what we send to inboxes. */
 const QUEUE_COMMANDS = [
   ...['eval', 'evalsha', 'exists', 'del', 'unlink', 'pttl', 'get', 'set', 'incr'],
   ...['llen', 'lrange', 'lpush', 'rpush', 'lrem', 'ltrim', 'rpoplpush'],

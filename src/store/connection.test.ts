@@ -18,7 +18,7 @@ function message(type: string, content: string | Buffer): Buffer {
   return Buffer.concat([Buffer.from(type), length, Buffer.from(content)]);
 }
 
-/** What a server says when it lets a client in: AuthenticationOk and ReadyForQuery. */
+/** A server's messages when it lets a client in: AuthenticationOk and ReadyForQuery. */
 const WELCOME = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', 'I')]);
 
 let server: Server | undefined;

@@ -37,8 +37,8 @@ const TIMEOUTS = {
 } as const;
 
 /**
- * What begins a transaction. With a pooler in between, timeouts cannot be set for the whole session. Statements of transactions take arrays of any
- * length: Postgres would plan the costly ones anew each time, which takes a third as long as to run them.
+ * The beginning of a transaction. With a pooler in between, timeouts cannot be set for the whole session. Statements of transactions take arrays of
+ * any length: Postgres would plan the costly ones anew each time, which takes a third as long as to run them.
  */
 export const beginOf = ({ databasePoolMode }: DatabaseSettings): string =>
   [
@@ -234,7 +234,7 @@ function tlsOf({ tls: { mode, verifies, ca, cert, key } }: DatabaseAccess): Conn
   };
 }
 
-/** What the error of a connection with TLS means. `isUnanswered`: the handshake succeeded on our side, and the server has sent nothing since. */
+/** The meaning of an error of a connection with TLS. `isUnanswered`: the handshake succeeded on our side, and the server has sent nothing since. */
 function tlsError(settings: DatabaseSettings, error: unknown, isUnanswered: boolean): unknown {
   const failure = (message: string, cure: string) =>
     new PlegwatchError(

@@ -20,8 +20,8 @@ import { readTlsFiles, type TlsMaterial, type TlsSettingNames } from '../platfor
 export const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 type SslMode = (typeof SSL_MODES)[number];
 /**
- * What belongs to us between two transactions: a session of Postgres, or nothing, because a pooler such as PgBouncer gives each transaction
- * any of its sessions.
+ * The session that belongs to us between two transactions: one of Postgres, or none, because a pooler such as PgBouncer gives each transaction any of
+ * its sessions.
  */
 export const POOL_MODES = ['session', 'transaction'] as const;
 type PoolMode = (typeof POOL_MODES)[number];
@@ -38,7 +38,7 @@ export interface DatabaseSettings {
   readonly databasePoolMode?: PoolMode | undefined;
 }
 
-/** What the TLS of a connection needs. */
+/** The TLS settings of a connection. */
 interface DatabaseTls extends TlsMaterial {
   readonly mode: SslMode;
   /** Whether the certificate must be signed by a CA: by `ca`, or by one of the system. */

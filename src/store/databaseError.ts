@@ -1,5 +1,5 @@
 /*
- * What an error of Postgres or of its driver means for the caller.
+ * The meaning of an error of Postgres or of its driver for the caller.
  *
  *   outage     the database is unreachable or full, or refuses the login until a Secret is rotated: wait, the input is fine
  *   conflict   two transactions conflicted (serialization, deadlock): retry at once

@@ -1,5 +1,5 @@
 /*
- * What typed queries say again and again, and the query builder has no word for.
+ * Expressions that typed queries repeat, for which the query builder has no word.
  */
 import { SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';

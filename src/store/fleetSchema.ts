@@ -26,7 +26,7 @@ export interface Group {
 export const serverOf = (group: Pick<Group, 'name'>): string => `plegwatch_${group.name}`;
 const quotedServer = (group: Group): string => escapeIdentifier(serverOf(group));
 
-/** What all groups have, and the columns that not all of them have. */
+/** The columns that all groups have, and the columns that not all of them have. */
 export function sharedBy(groups: readonly Group[]): { shared: Published[]; leftOut: string[] } {
   const names = new Set(groups.flatMap(({ published }) => published.map(({ name }) => name)));
   const shared = [...names].flatMap((name) => {

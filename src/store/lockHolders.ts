@@ -1,5 +1,5 @@
 /*
- * Who holds locks on the tables of the store: said where a migration or a maintenance waited for them in vain.
+ * Holders of locks on the tables of the store: said where a migration or a maintenance waited for them in vain.
  */
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
 import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';

@@ -15,7 +15,7 @@ export interface RowReader<R> {
 
 export interface Statement<R> {
   readonly text: string;
-  /** Of one that runs often: the server keeps its plan under this name. */
+  /** The name of a statement that runs often: the server keeps its plan under this name. */
   readonly name: string | undefined;
   /** Undefined where nobody reads the rows. */
   readonly row: RowReader<R> | undefined;

@@ -33,7 +33,7 @@ export const bindCluster = statement(bindClusterSql, rowOf({ uid: present(cluste
 export const enqueueReports = command(enqueueReportsSql, 'enqueue_reports');
 export const ensureCluster = statement(ensureClusterSql, rowOf({ cluster_id: cluster.cluster_id }));
 export const ensureNode = command(ensureNodeSql);
-/** Of a table, and a day since 1970. */
+/** Makes the partition of a table for a day since 1970. */
 export const makePartition = command("SELECT store.make_partition($1::text, date '1970-01-01' + $2::int4)");
 
 /** For the rest of a transaction: some views and functions write times into texts. */

@@ -60,7 +60,7 @@ export interface StoreOptions extends DatabaseSettings {
   readonly log: Logger;
   /** Default: {@link MAX_CONNECTIONS}. */
   readonly databaseMaxConnections?: number;
-  /** What `pg_stat_activity` calls its connections. Default: `plegwatch controller`. */
+  /** The name of its connections in `pg_stat_activity`. Default: `plegwatch controller`. */
   readonly applicationName?: string;
 }
 
@@ -156,7 +156,7 @@ export const eachIn = (inTransaction: Store['transaction']): SqlRunner => ({
 });
 
 /**
- * What `read` adds or finds. It returns nothing while another transaction adds the same row, which it cannot see before that is committed.
+ * The row that `read` adds or finds. It returns nothing while another transaction adds the same row, which it cannot see before that is committed.
  * Throws if that takes longer than a transaction may.
  */
 export async function onceAdded<T>(read: () => Promise<T | undefined>): Promise<T> {

@@ -17,7 +17,7 @@ import { Typed } from './expressions.ts';
 import { type Field, unexpected } from './schema/columns.ts';
 import { fieldOf } from './statement.ts';
 
-/** What begins a typed query. Transactions are those of the store; a statement without a type is one in a file. */
+/** The beginnings of typed queries. Transactions are those of the store; a statement without a type is one in a file. */
 export type Queries = Pick<
   PgDatabase<PgQueryResultHKT, Record<string, never>>,
   'select' | 'insert' | 'update' | 'delete'

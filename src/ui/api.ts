@@ -1,5 +1,5 @@
 /*
- * What `plegwatch ui` answers: the JSON between the server and the page. Types only, so that a browser can import it.
+ * The answers of `plegwatch ui`: the JSON between the server and the page. Types only, so that a browser can import it.
  *
  *   GET /api/fleet                                    FleetAnswer
  *   GET /api/unobserved                               UnobservedAnswer
@@ -27,9 +27,9 @@ export type WhyEmpty = string | null;
 export interface ErrorAnswer {
   readonly error: {
     readonly code: ErrorCode;
-    /** What is wrong, in a sentence. */
+    /** The fault, in a sentence. */
     readonly message: string;
-    /** What to do, in a sentence. */
+    /** The cure, in a sentence. */
     readonly cure: string;
   };
 }
@@ -134,7 +134,7 @@ export interface UnobservedAnswer {
   readonly now: Time;
   /** How many nodes there are, those included of which everything is observed. */
   readonly nodes: number;
-  /** Of how many of them nothing is said here; null if none. */
+  /** The number of them that are left out here; null if none. */
   readonly leftOut: number | null;
   /** How many nodes there are of each, the most frequent first. */
   readonly reasons: readonly UnobservedReason[];
@@ -151,7 +151,7 @@ export interface WhyUnobserved {
   readonly what: 'everything' | 'events' | 'lists' | 'mode';
   /** The reason of a condition of its report: AgentReporting, StreamConnected, RelistHealthy or EventedPLEGInUse. */
   readonly reason: string;
-  /** What kept the agent from the metrics of the kubelet, such as Forbidden; null for all else. */
+  /** The cause that kept the agent from the metrics of the kubelet, such as Forbidden; null for all else. */
   readonly cause: string | null;
 }
 
@@ -163,7 +163,7 @@ export interface UnobservedNode extends WhyUnobserved {
   readonly cluster: string;
   readonly node: string;
   readonly pool: string | null;
-  /** Of the condition. */
+  /** Message of the condition. */
   readonly message: string;
   /** Null if it never was observed, or nobody knows since when it is not. */
   readonly since: Time | null;
@@ -198,9 +198,9 @@ export interface TimelineAnswer {
   readonly events: Rows<ContainerEvent>;
   readonly changes: Rows<ListChange>;
   readonly findings: Rows<TimelineFinding>;
-  /** Of starts and stops that findings are about, and of those that were followed after a fallback and shown late. */
+  /** Lags of starts and stops that findings are about, and of those that were followed after a fallback and shown late. */
   readonly lags: Rows<ChangeLag>;
-  /** Of the pods of `lags`: what is stored of them from before `events` and `changes`; of the latest pods, the latest rows. */
+  /** Stored rows about the pods of `lags` from before `events` and `changes`; of the latest pods, the latest rows. */
   readonly earlier: { readonly events: readonly ContainerEvent[]; readonly changes: readonly ListChange[] };
   readonly empty: WhyEmpty;
 }
@@ -232,7 +232,7 @@ export interface ListHang {
   readonly from: Time;
   /** Null while it hangs. */
   readonly to: Time | null;
-  /** What it waits for, in a sentence. */
+  /** The object of its wait, in a sentence. */
   readonly why: string;
   /** The container or sandbox that it waits for; null if none is proven. */
   readonly container: number | null;
@@ -268,7 +268,7 @@ export interface Condition {
   readonly reason: string;
   /** Why it is not Ready, in words of a closed set: pleg, runtime, network and others. Empty for a Node that is. */
   readonly causes: readonly string[];
-  /** Of a condition about PLEG; null for others. */
+  /** Message of a condition about PLEG; null for others. */
   readonly message: string | null;
 }
 
@@ -393,17 +393,17 @@ export interface FindingAnswer {
   readonly kubeletVersion: string | null;
   /** `missed STOPPED`, and once it is resolved `overdue STOPPED, resolved`. */
   readonly title: string;
-  /** What the kind of the finding means, when it happened, and how long the published status was behind, in sentences. */
+  /** The meaning of the kind of the finding, when it happened, and how long the published status was behind, in sentences. */
   readonly meaning: string;
   /** Why the event of a miss was due: what `cause` means. Empty for other findings. */
   readonly provenBy: string;
   readonly times: string;
-  /** What a miss says of the kubelet. Empty for other findings. */
+  /** The consequence of a miss for the kubelet. Empty for other findings. */
   readonly saysOfKubelet: string;
   /** With which real runtimes the rules were checked that judged this; empty where the runtime is not known. */
   readonly runtimeRules: string;
   readonly statusLag: string;
-  /** What was due, received and listed around it, and why nothing else explains it, in the order in which one checks it. */
+  /** The events that were due, received and listed around it, and why nothing else explains it, in the order in which one checks it. */
   readonly evidence: readonly EvidenceSection[];
   /** The period of the node's timeline that shows it. */
   readonly around: { readonly from: Time; readonly to: Time };
@@ -448,7 +448,7 @@ export interface DayOfFallbacks {
   readonly nodes: number;
 }
 
-/** Of how many nodes an agent read the metrics of the kubelet on a day: of the others nobody knows whether they fell back. */
+/** The number of nodes on which an agent read the metrics of the kubelet on a day: of the others nobody knows whether they fell back. */
 export interface ObservedDay {
   readonly day: string;
   readonly nodes: number;
@@ -553,7 +553,7 @@ export interface PoolAnswer extends OfPool {
   readonly slices: number;
   /** The median of the longest relists of all nodes; null where fewer than three relisted. */
   readonly medianMs: readonly (number | null)[];
-  /** Of nodes with relists in the period: those with the longest ones, by the place of their nodes. */
+  /** The lines of nodes with relists in the period: those with the longest ones, by the place of their nodes. */
   readonly lines: readonly RelistLine[];
   /** How many nodes with relists have no line. */
   readonly linesLeftOut: number;
@@ -664,7 +664,7 @@ export interface VersionChange {
   readonly nodes: number;
 }
 
-/** What became worse in the last 24 hours, against the 24 hours before. */
+/** The changes for the worse in the last 24 hours, against the 24 hours before. */
 export interface ChangeAnswer {
   readonly now: Time;
   /** unknown: nothing was observed that can be compared. */
@@ -693,10 +693,10 @@ export interface SearchHit {
 
 // ---- a page in a file
 
-/** What a page shows that `--html` wrote into a file. It is in the file, and nobody is asked. */
+/** The content of a page that `--html` wrote into a file. It is in the file, and nobody is asked. */
 export interface PageRecord {
   readonly writtenAt: Time;
-  /** Of the plegwatch that wrote it. */
+  /** Version of the plegwatch that wrote it. */
   readonly version: string;
   readonly shows: 'timeline' | 'finding';
   readonly timeline: TimelineAnswer;

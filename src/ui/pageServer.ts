@@ -15,7 +15,7 @@ import { ConnectionLimit } from './connectionLimit.ts';
 import type { PageFile } from './page.ts';
 import { RequestError } from './requestError.ts';
 
-/** What is at a path below /api, as JSON. The signal is aborted when the client goes away. Throws RequestError. */
+/** The answer at a path below /api, as JSON. The signal is aborted when the client goes away. Throws RequestError. */
 export type Answer = (query: URLSearchParams, signal: AbortSignal) => Promise<object>;
 
 export interface PageServerOptions {
@@ -177,7 +177,7 @@ interface Json {
   gzipped?: Promise<Buffer>;
 }
 
-/** Of answers, as long as somebody remembers them: that of a large fleet is written and compressed once for all who ask. */
+/** The JSON of answers, as long as somebody remembers them: that of a large fleet is written and compressed once for all who ask. */
 const JSONS = new WeakMap<object, Json>();
 
 function jsonOf(answer: object): Json {

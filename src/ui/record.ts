@@ -17,7 +17,7 @@ import type { FindingAnswer, PageRecord, RecordAnswer, TimelineAnswer } from './
 import { readPage } from './page.ts';
 import { idIn, parametersOf, periodIn, requiredName } from './parameters.ts';
 
-/** Of the findings that the timeline of a record shows, this many can be opened: the missed events, then others. */
+/** This many findings on the timeline of a record can be opened: the missed events, then others. */
 const MAX_FINDINGS = 50;
 
 const DEFAULT_MS = 3_600_000;

@@ -7,7 +7,7 @@ import { between, type Micros, type Mono, millis, shift } from '../protocol/unit
 export interface RememberedOptions<T> {
   /** How long an answer holds, from when it was asked for: it may say how things were then. `took`: how long it took to make. */
   readonly keptFor: (answer: T, took: Micros) => Micros;
-  /** Of each kind; the oldest is forgotten first. */
+  /** The maximum of each kind; the oldest is forgotten first. */
   readonly max: number;
   /** An answer never makes one of another kind be forgotten. Default: all are of one kind. */
   readonly kindOf?: (answer: T) => string;

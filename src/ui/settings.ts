@@ -85,7 +85,7 @@ type AccessSettings = Pick<
   'cluster' | 'kubeconfig' | 'userHeader' | 'groupsHeader' | 'authorization' | 'proxyAddress' | 'pageAddress'
 >;
 
-/** Who may read. `inPod`: whether a pod's service account is there. Throws SETTING_INVALID and UI_UNPROTECTED. */
+/** The kind of access. `inPod`: whether a pod's service account is there. Throws SETTING_INVALID and UI_UNPROTECTED. */
 export function accessKindOf(settings: AccessSettings, inPod: boolean): AccessKind {
   const { cluster, kubeconfig, userHeader, authorization, pageAddress } = settings;
   if (userHeader === undefined) refuseOfProxy(settings);

@@ -23,7 +23,7 @@ const TIMEOUT = `--timeout=${WITHIN_MS / 1_000}s`;
 export interface ClusterBed {
   readonly cluster: Cluster;
   readonly witnesses: ReadonlyMap<string, Witness>;
-  /** Of its Postgres, for programs of this machine. */
+  /** URL of its Postgres, for programs of this machine. */
   readonly databaseUrl: string;
   query<T extends object>(text: string, values?: readonly unknown[]): Promise<T[]>;
   /** Pods that come and go while `during` runs, and for a round before and after. */

@@ -8,7 +8,7 @@ import { messageOf } from '../../src/platform/errors.ts';
 const PODS_PER_NODE = 2;
 
 export class Churn {
-  /** Of finished rounds. */
+  /** The number of finished rounds. */
   rounds = 0;
   readonly failures: string[] = [];
   readonly #cluster: Cluster;

@@ -318,7 +318,7 @@ interface NamedItem {
   readonly metadata: { readonly name: string };
 }
 
-/** What an account may do in the namespace of the release and in the cluster, apart from what everybody may. */
+/** The rights of an account in the namespace of the release and in the cluster, apart from what everybody may. */
 async function rightsOf({ cluster }: ClusterBed, account: string): Promise<string[]> {
   const listOf = async (user: string) =>
     (await cluster.kubectl('-n', NAMESPACE, 'auth', 'can-i', '--list', `--as=system:serviceaccount:${user}`))

@@ -19,7 +19,7 @@ export const CRITEST_IMAGES: Readonly<Record<string, ProgramName>> = {
   'gcr.io/k8s-staging-cri-tools/test-image-predefined-group:latest': 'image-critest',
 };
 
-/** What this machine lacks, and the specs that need it: parts of their names, as regular expressions. */
+/** The equipment that this machine lacks, and the specs that need it: parts of their names, as regular expressions. */
 const LACKING: Readonly<Record<string, readonly string[]>> = {
   'a registry to pull from': ['Image Manager', 'Image Consistency', 'Image Identifier Consistency'],
   AppArmor: ['AppArmor'],
@@ -88,7 +88,7 @@ interface SpecReport {
   readonly Failure?: { readonly Message: string };
 }
 
-/** Of the report in JSON that ginkgo writes. Benchmarks are no tests of a runtime. */
+/** The specs in the JSON report of ginkgo. Benchmarks are no tests of a runtime. */
 export function specsOf(report: string): Spec[] {
   const suites: readonly { readonly SpecReports: readonly SpecReport[] }[] = JSON.parse(report);
   return suites

@@ -53,7 +53,7 @@ const ORACLES: Readonly<Record<string, Oracle>> = {
 
 const STAGE_PROOF = ['evidence', 'lowerBoundKnown', 'state', 'exactTimes', 'statusAnswer'];
 const EVENT_PROOF = ['received', 'state', 'exactTimes'];
-/** What the proof of each kind of finding has at least. */
+/** The fields that the proof of each kind of finding has at least. */
 const PROOFS: Readonly<Record<FindingKind, readonly string[]>> = {
   missed: [...STAGE_PROOF, 'session', 'armedAt', 'coveredSince', 'drainedTo', 'eventsInSession', 'lastEvent'],
   unobservable: STAGE_PROOF,
@@ -114,7 +114,7 @@ test('no finding of any kind is wrong, and none that was clearly observable is o
   for (const [name, count] of clear) expect({ name, none: count === 0 }).toEqual({ name, none: false });
 });
 
-/** What one list shows may be said in any order, and ids are given in that order. */
+/** The contents of one list may be said in any order, and ids are given in that order. */
 function saidBy({
   emissions,
   counters: counted,

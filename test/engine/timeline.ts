@@ -247,7 +247,7 @@ export class RecognisedItems {
   }
 }
 
-/** What ContainerStatus answers; null: it has no such container. `asked` is when the call began. */
+/** The answer of ContainerStatus; null: it has no such container. `asked` is when the call began. */
 export const status = (at: number, id: string, exact: ExactTimes | null, asked = at): TimelineStep => ({
   at,
   act: ({ comparison }) =>
@@ -258,7 +258,7 @@ export const status = (at: number, id: string, exact: ExactTimes | null, asked =
     ),
 });
 
-/** What PodSandboxStatus answers. */
+/** The answer of PodSandboxStatus. */
 export const sandboxStatus = (
   at: number,
   id: string,
@@ -383,7 +383,7 @@ const kubeletPod = (
   ...(uncreated.length === 0 ? {} : { uncreated }),
 });
 
-/** What lists show: the sandbox s1, and its container c1. */
+/** The content of lists: the sandbox s1, and its container c1. */
 export const S1_RUNNING = { s1: 'running' } as const;
 export const S1_EXITED = { s1: 'exited' } as const;
 export const C1_CREATED = { s1: 'running', c1: 'created' } as const;

@@ -22,7 +22,7 @@ const ADVISORY = {
   cvss: { score: 0, vectorString: null },
 };
 
-/** What the registry says of any package: npm asks for those that have an advisory, and for those that need them. */
+/** The registry's answer for any package: npm asks for those that have an advisory, and for those that need them. */
 const packageOf = (path: string) => {
   const name = decodeURIComponent(path.slice(1));
   return { name, 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': { name, version: '1.0.0' } } };
@@ -36,7 +36,7 @@ interface Judged {
 describe('make advisories', () => {
   const dir = mkdtempSync(join(tmpdir(), 'advisories-'));
   let registry: Server;
-  /** What the registry answers to a question for advisories. */
+  /** The registry's answer to a question for advisories. */
   let answer: object = {};
   let status = 200;
 

@@ -378,7 +378,7 @@ function diesBeforeItsFirstRecord(): string {
   return epoch;
 }
 
-/** What a restart of the machine does: another boot id, and a monotonic clock that began again. */
+/** The effect of a restart of the machine: another boot id, and a monotonic clock that began again. */
 function anotherBoot(): void {
   const files = readdirSync(join(spool(), 'epochs')).map((name) =>
     join(spool(), 'epochs', name, 'meta.json'),

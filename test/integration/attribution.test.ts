@@ -574,7 +574,7 @@ function ship(spool: Spool, enrolment: NodeEnrolment, controllerKeys: Controller
   });
 }
 
-/** What the agents mount. */
+/** The keys that the agents mount. */
 async function publishedKeys(): Promise<string> {
   const published = await kube.get(configMapsOf(NAMESPACE), 'keys');
   return String(Object(published)['data']?.[PUBLIC_KEYS_FILE]);

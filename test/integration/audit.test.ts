@@ -322,7 +322,7 @@ async function audited(): Promise<{ differences: number; lines: string[] }> {
   return { differences, lines };
 }
 
-/** What the audit prints of a database in which one statement changed exactly one row. */
+/** The audit's lines for a database in which one statement changed exactly one row. */
 async function falsified(statement: string, ...values: unknown[]): Promise<string[]> {
   const { differences, lines } = await auditedAfter(statement, ...values);
   if (differences === 0) throw new Error(`no difference was found: ${lines.join('\n')}`);

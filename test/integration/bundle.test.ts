@@ -1,4 +1,4 @@
-/* What the bundled programs load: whatever they do not need costs every node memory. */
+/* The modules that the bundled programs load: whatever they do not need costs every node memory. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bundledFiles } from '../../devtools/image/bundle.ts';

@@ -1,6 +1,6 @@
 /*
- * What the chart asks a cluster before it changes anything, what it keeps of an earlier release, and the Pod Security levels that
- * its pods meet, on a real API server.
+ * The chart's checks of a cluster before it changes anything, what it keeps of an earlier release, and the Pod Security levels that its pods meet, on
+ * a real API server.
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /*
- * What a release of the chart consists of: runtimes, pools of agents, namespaces, ways to migrate, a hub, network policies.
+ * The objects of a release of the chart: runtimes, pools of agents, namespaces, ways to migrate, a hub, network policies.
  */
 import { describe, expect, test } from 'vitest';
 import {

@@ -13,7 +13,7 @@ import { CLI, ROOT } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
 import { needs } from '../support/needs.ts';
 
-/** What bash offers for the last of these words. */
+/** The completions of bash for the last of these words. */
 function offered(...words: string[]): string[] {
   const script = `source /dev/stdin <<< "$COMPLETION"
     COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _plegwatch; printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -79,7 +79,7 @@ describe('plegwatch completion', () => {
     });
     afterAll(() => rmSync(folder, { recursive: true }));
 
-    /** What kubectl offers for the last of these words, and whether it offers files too. */
+    /** The completions of kubectl for the last of these words, and whether it offers files too. */
     const offeredByKubectl = (...words: string[]): [words: string[], directive: string | undefined] => {
       const env = { PATH: `${folder}:${process.env['PATH']}`, HOME: folder };
       const printed = execFileSync(where('kubectl'), ['__complete', 'plegwatch', ...words], {

@@ -14,7 +14,7 @@ import { needs } from '../support/needs.ts';
 import { System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** What the test system sets. */
+/** The number that the test system sets. */
 const QUEUES = 4;
 const { databaseMaxConnections } = CONTROLLER_SETTINGS;
 

@@ -61,7 +61,7 @@ const MINUTES = `(SELECT count(*) FROM generate_series(m.hour, m.hour + interval
       WHERE o.node_id = m.node_id AND o.context_id = m.context_id AND o.day = m.day AND date_trunc('hour', o.minute, 'UTC') = m.hour
         AND (e.minute = o.minute OR e.minute > o.minute AND e.minute + interval '1 minute' <= o.ended_at)))`;
 
-/** Of all minutes: what the hours are to hold. */
+/** The hours that all minutes add up to. */
 const HOURS = `SELECT to_jsonb(added) AS hour FROM (
   SELECT hour, day, node_id, context_id, cluster_id,
          ${MINUTES} AS minutes, sum(CASE WHEN relists > 0 THEN span_us ELSE 0 END) AS listed_us,
@@ -99,7 +99,7 @@ const waits = (n: number) => ({
   },
 });
 
-/** Of some the calls were not counted, and of others the processor time was not reported. */
+/** In some the calls were not counted, and in others the processor time was not reported. */
 const kubeletMinute = (n: number): KubeletMinute => ({
   scraped: { from: n * MINUTE, to: n * MINUTE + 45_000_000 },
   ...{ relists: n, hist: bucketsOf(n, 12), intervals: n, intervalSum: 1000 * n },

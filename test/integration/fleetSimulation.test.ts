@@ -18,7 +18,7 @@ import { waitFor } from '../support/waitFor.ts';
 const MINUTES = Number(process.env['PLEGWATCH_FLEET_MINUTES'] ?? 0);
 const LARGE_NODES = Number(process.env['PLEGWATCH_FLEET_NODES'] ?? 0);
 const STARTS_A_SECOND = Number(process.env['PLEGWATCH_FLEET_STARTS'] ?? 20);
-/** Of reports, for the whole cluster; this many may come at once. */
+/** The limit of reports, for the whole cluster; this many may come at once. */
 const WRITES_A_SECOND = 20;
 /** Starting this many nodes, and their first pods, takes its time. */
 const LIMIT_MS = 600_000 + MINUTES * 60_000 + LARGE_NODES * 1_000;

@@ -258,9 +258,8 @@ function startOne(): { readonly settled: Promise<unknown>; isSettled(): boolean 
 }
 
 /**
- * Of what ends, containerd may announce the stop after the removal: it wakes the caller of a stop before it announces it. Nothing else
- * is held against it. The store has the events in the order in which another subscriber received them, and exactly those out of
- * order are found.
+ * Containerd may announce a stop after the removal: it wakes the caller of a stop before it announces it. Nothing else is held against it. The store
+ * has the events in the order in which another subscriber received them, and exactly those out of order are found.
  */
 async function expectNothingButDisorder(): Promise<void> {
   const accusations = unconfirmedBy(other, await node.accusations());

@@ -1,5 +1,5 @@
 /*
- * What an agent does with the time in which it may hand over its records at the end.
+ * The time in which an agent may hand over its records at the end.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';

@@ -1,6 +1,6 @@
 /*
- * What somebody can do who has the password of the agents' Redis user: whatever is added to the inboxes, evidence of honest nodes arrives, the
- * controller runs on, and says what it found. The limits of that user are in redisUsers.test.ts.
+ * A stranger with the password of the agents' Redis user: whatever is added to the inboxes, evidence of honest nodes arrives, the controller runs on,
+ * and says what it found. The limits of that user are in redisUsers.test.ts.
  *
  * PLEGWATCH_INPUTS sets the number of random inputs and PLEGWATCH_SEED selects them. The defaults repeat the same ones every time.
  */
@@ -64,7 +64,7 @@ async function arrives(one: BatchIncarnation): Promise<void> {
   });
 }
 
-/** What eight honest nodes send is stored once and acknowledged. */
+/** Batches of eight honest nodes are stored once and acknowledged. */
 async function everythingArrives(): Promise<void> {
   rounds += 1;
   const nodes = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => agentIncarnation(`${name}-${rounds}`));

@@ -1,6 +1,6 @@
 /*
- * What makes ListContainers of a real containerd hang (containerd#9770, #12680). UpdateContainerResources holds the lock of one container's status
- * until the shim answers, and the shim hangs; or all of containerd does. No proxy is between these programs.
+ * Causes that make ListContainers of a real containerd hang (containerd#9770, #12680). UpdateContainerResources holds the lock of one container's
+ * status until the shim answers, and the shim hangs; or all of containerd does. No proxy is between these programs.
  *
  * A shim that is frozen before holds up containerd 2.1. 2.4 gives up after two seconds on a shim that does not answer at all, and still waits for one
  * whose runc hangs.
@@ -18,7 +18,7 @@ import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
 
 /** `make test-long` takes as many as a node may have. */
 const PODS = Number(process.env['PLEGWATCH_HUNG_PODS'] ?? 20);
-/** What the shim does. */
+/** The behaviour of the shim. */
 const SHIM = { '2.1': 'is frozen', '2.4': 'waits for a runc that hangs' } as const;
 
 for (const version of ['2.1', '2.4'] as const)

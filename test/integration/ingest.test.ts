@@ -431,7 +431,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     await bed.sender.send(one.batch(1, events(1, 1)));
     await acked(one, 1);
     const query = vi.spyOn(Client.prototype, 'query');
-    /** What the connection that stored the batch ran meanwhile, from the beginning of the transaction to its end. */
+    /** The statements that the connection which stored the batch ran meanwhile, from the beginning of the transaction to its end. */
     const statementsOf = async (first: number, last: number): Promise<string[]> => {
       query.mockClear();
       await bed.sender.send(one.batch(first, events(first, last)));

@@ -1,5 +1,5 @@
 /*
- * What the kubelet's own status showed, from records through Redis and ingest to the views, the report and `plegwatch finding`.
+ * The kubelet's own status, from records through Redis and ingest to the views, the report and `plegwatch finding`.
  */
 import { randomUUID } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';

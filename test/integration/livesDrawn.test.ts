@@ -40,7 +40,7 @@ const LIST = 1 / 12;
 const BLUR_MS = 1_000;
 const ROOM = { mattering: 1_000, others: 1_000 };
 
-/** What really happened to a container. */
+/** The true life of a container. */
 interface Happened {
   readonly n: number;
   /** In minutes: CREATED, STARTED, STOPPED and DELETED; those that are still to come are infinite. */
@@ -53,7 +53,7 @@ interface Happened {
   readonly isKubeletWatched: boolean;
 }
 
-/** What an agent did in a run, besides watching the stream. */
+/** The actions of an agent in a run, besides watching the stream. */
 interface History {
   readonly runs: readonly Run[];
   readonly containers: readonly Happened[];
@@ -80,7 +80,7 @@ function listsAround(at: number, run: Run, unlisted: readonly Period[]): Period 
   return before < 0 || period[1] > run.to ? undefined : period;
 }
 
-/** What the agent of a run recorded of the containers. */
+/** The agent's other records of the containers in a run. */
 function moreOf(run: Run, { containers, unlisted }: History): More {
   const failed = unlisted
     .filter(([from, to]) => from < run.to && to > run.from)
@@ -168,7 +168,7 @@ needs('postgres')('the lives that are drawn', () => {
     await server?.stop();
   });
 
-  /** What the controller read of the API server, for each missed event. */
+  /** The controller's reads of the API server, for each missed event. */
   const measureLags = async (node: string, containers: readonly Happened[]) => {
     const found = await query<{ finding_id: string; pod_name: string }>(
       databaseUrl,

@@ -1,5 +1,5 @@
 /*
- * What the built programs serve at /metrics: what the reference promises, from the start, and the figures of an outage.
+ * The figures of the built programs at /metrics: what the reference promises, from the start, and the figures of an outage.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /*
- * What SQL says of a kubelet's mode, now and at any past moment: only what a scrape saw.
+ * A kubelet's mode in SQL, now and at any past moment: only what a scrape saw.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { SILENT_AFTER_MS } from '../../src/controller/reports/conditions.ts';

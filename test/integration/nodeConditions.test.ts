@@ -268,7 +268,7 @@ async function nodeInfo(name: string, osImage: string, kernelVersion: string): P
   });
 }
 
-/** What the API server requires beside them. */
+/** Other fields that the API server requires. */
 const OTHER_INFO = {
   ...{ machineID: '', systemUUID: '', bootID: '', containerRuntimeVersion: '', kubeletVersion: '' },
   ...{ kubeProxyVersion: '', operatingSystem: 'linux', architecture: 'amd64' },

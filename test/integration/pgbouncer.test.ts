@@ -24,7 +24,7 @@ needs(
   let system: System;
   let bouncer: Awaited<ReturnType<typeof startPgBouncer>>;
   let runtime: SimulatedRuntime;
-  /** Of the owner, past PgBouncer. */
+  /** The owner's URL, past PgBouncer. */
   let direct: string;
   const databasePoolMode = 'transaction';
   const through = (user: string) => `postgres://${user}:pw@127.0.0.1:${bouncer.port}/pooled`;

@@ -39,7 +39,7 @@ interface KubeletFigures
 }
 
 interface VerdictScenario {
-  /** What differs from a healthy node, by minute; null: no scrape. */
+  /** The differences from a healthy node, by minute; null: no scrape. */
   readonly kubelet?: Readonly<Record<number, Partial<KubeletFigures> | null>>;
   readonly ours?: Readonly<Record<number, Partial<Ours> | null>>;
   /** In seconds; null: still open. */
@@ -94,7 +94,7 @@ const SLOW_RELIST = {
   },
 };
 
-/** What a kubelet before 1.37 reports with the gate on: its health check keeps the age from being known. */
+/** The figures of a kubelet before 1.37 with the gate on: its health check keeps the age from being known. */
 const RELISTS_RARELY = {
   relists: 0,
   hist: [],
@@ -136,7 +136,7 @@ const DISK_FULL: NodePressure = {
     memoryFull: 0,
   },
 };
-/** What the statuses of a node say while ListContainers hangs in the fourth and fifth minute. */
+/** The statuses of a node while ListContainers hangs in the fourth and fifth minute. */
 const hanging = (verdict: HangVerdict): MinuteStatuses => ({
   ...{ asked: 40, slow: 0, slowest: null },
   hang: {
@@ -659,7 +659,7 @@ function kubeletMinute(t: number, kubelet: Partial<KubeletFigures>): KubeletMinu
   };
 }
 
-/** What is stored of an agent that died after this many seconds, more than three minutes ago. */
+/** The rows of an agent that died after this many seconds, more than three minutes ago. */
 async function dies(databaseUrl: string, node: string, afterS: number): Promise<void> {
   await query(
     databaseUrl,

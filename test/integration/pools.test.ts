@@ -1,5 +1,5 @@
 /*
- * What is said of pools where a Node was deleted and where there are very many nodes, on a real Postgres.
+ * Pools where a Node was deleted and where there are very many nodes, on a real Postgres.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
 /*
- * What controllers publish to agents, on a real Redis with the rights of a controller: replies and flow settings.
+ * The publications of controllers to agents, on a real Redis with the rights of a controller: replies and flow settings.
  */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';

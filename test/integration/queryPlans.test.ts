@@ -1,6 +1,6 @@
 /*
- * What Postgres reads for the questions that people ask most, as a reader under row-level security: no table of another day, and no table
- * without an index. Times are in docs/development/measurements.md.
+ * The reads of Postgres for the questions that people ask most, as a reader under row-level security: no table of another day, and no table without
+ * an index. Times are in docs/development/measurements.md.
  */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';

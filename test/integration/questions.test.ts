@@ -32,7 +32,7 @@ const ROWS_OF_A_VIEW = 5_000;
 const DAY_S = 86_400;
 const MINUTES_OF_DAY = DAY_S / SIZE.step;
 
-/** What storedHistory.sql says of the nodes with these numbers. */
+/** The numbers of the nodes in storedHistory.sql. */
 const NUMBERS = Array.from({ length: SIZE.nodes }, (_, index) => index + 1);
 const POOLS = ['general', 'memory', 'crio'] as const;
 const numbersOf = (pool: (typeof POOLS)[number]) => NUMBERS.filter((number) => POOLS[number % 3] === pool);
@@ -75,7 +75,7 @@ const nodes = (rows: readonly Row[]) => [...new Set(rows.map(({ node }) => node)
 const of = (rows: readonly Row[], condition: Row) =>
   rows.filter((row) => Object.entries(condition).every(([key, value]) => row[key] === value));
 
-/** What the history says, by the words with which a question begins. */
+/** The answers by the history, by the words with which a question begins. */
 const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
   'Which kubelets fell back': (rows) => {
     expect(nodes(rows)).toEqual(ofBoth(...ending(3)));

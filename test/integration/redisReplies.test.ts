@@ -1,5 +1,5 @@
 /*
- * What agents let a Redis send to them: servers that answer as no Redis does, and a count of what they could send.
+ * The limits of a Redis that sends to agents: servers that answer as no Redis does, and a count of what they could send.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';

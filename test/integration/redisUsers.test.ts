@@ -100,7 +100,7 @@ const MORE_THAN_AGENTS_MAY = (cluster: string): Readonly<Record<string, readonly
   'delete the replies': ['DEL', ackReplyKey(cluster, NODE)],
   'write the flow settings': ['SET', flowSettingsKey(cluster), '{}'],
 });
-/** What an agent does, to a cluster that may not be its own. */
+/** The commands of an agent, to a cluster that may not be its own. */
 const WHAT_AGENTS_DO = (cluster: string): Readonly<Record<string, readonly string[]>> => ({
   'read the flow settings': ['GETRANGE', flowSettingsKey(cluster), '0', '9'],
   'read its replies': ['HMGET', ackReplyKey(cluster, NODE), 'epoch'],
@@ -151,7 +151,7 @@ needs('redis-server', 'postgres')('the Redis users of a cluster', () => {
     await system?.stop();
   });
 
-  /** What Redis refused to its users: `user command`. */
+  /** The refusals of Redis to its users: `user command`. */
   async function refusals(): Promise<string[]> {
     const log = (await admin.call('ACL', 'LOG')) as string[][];
     const field = (entry: readonly string[], name: string) => entry[entry.indexOf(name) + 1] ?? '';

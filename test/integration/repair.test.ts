@@ -1,5 +1,5 @@
 /*
- * What `plegwatch repair` takes back of batches that somebody forged, from a real Redis to a real Postgres.
+ * The effect of `plegwatch repair` on batches that somebody forged, from a real Redis to a real Postgres.
  */
 import { beforeEach, expect, it } from 'vitest';
 import { ReportQueue } from '../../src/controller/reports/queue.ts';

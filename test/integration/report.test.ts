@@ -743,7 +743,7 @@ async function storeNode(name: string, misses: number, state = {}): Promise<numb
 const withoutAges = (table: string): string =>
   table.replace(/ \d[\dhms]+/g, (age) => ' '.repeat(age.length)).replace(/ +$/gm, '');
 
-/** What a list of reports says of its nodes: all but when each was written, and what the API server adds. */
+/** The content of a list of reports: all but when each was written, and what the API server adds. */
 const comparable = (list: { readonly items: readonly ReportObject[] }) =>
   list.items.map(({ apiVersion, kind, metadata, status: { observedAt, ...status } }) => {
     expect(observedAt).toMatch(/Z$/);

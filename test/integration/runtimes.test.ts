@@ -36,7 +36,7 @@ const LATER_CALLS = 50;
 
 const MEMORY_BYTES = 64 * 1024 ** 2;
 const ALLOCATE = 'dd if=/dev/zero of=/dev/null bs=512M count=1';
-/** Of the second, the first process lives on and ends well. */
+/** In the second, the first process lives on and ends well. */
 const GREEDY = [
   { name: 'app', command: ['sh', '-c', `sleep 1; exec ${ALLOCATE}`], memoryBytes: MEMORY_BYTES },
   { name: 'parent', command: ['sh', '-c', `sleep 1; ${ALLOCATE}; exit 0`], memoryBytes: MEMORY_BYTES },

@@ -186,7 +186,7 @@ const nullsOf = (text: string): null[] => {
   return Array.from({ length: Math.max(0, ...numbers) }, () => null);
 };
 
-/** What Postgres says that the statement returns, even if it then refuses the nulls. */
+/** The columns of the statement by Postgres, even if it then refuses the nulls. */
 async function describedFields(client: Client, text: string): Promise<readonly DescribedField[]> {
   let fields: readonly DescribedField[] = [];
   const connection: NodeJS.EventEmitter = Reflect.get(client, 'connection');

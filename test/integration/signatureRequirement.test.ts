@@ -32,7 +32,7 @@ const MINUTE = 60_000_000;
 const bed = new IngestBed(QUEUES);
 const { rows, acked } = bed;
 
-/** What runs in a test, and ends with it. */
+/** The programs that run in a test, and end with it. */
 let running: { stop(): Promise<void> }[] = [];
 
 needs('redis-server', 'postgres')('signatures', () => {

@@ -1,5 +1,5 @@
 /*
- * What agents show on which nothing happens: that they run, and up to when everything is decided. Between a real Redis and a real Postgres.
+ * Nodes on which nothing happens: their agents show that they run, and up to when everything is decided. Between a real Redis and a real Postgres.
  */
 import { Client } from 'pg';
 import { beforeEach, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 /*
- * What somebody changes who owns the database, and cannot sign: `plegwatch audit --signatures` names it. Records of a real spool, stored by ingest in a real
- * Postgres; each change is made in a transaction that is rolled back.
+ * Changes by somebody who owns the database and cannot sign: `plegwatch audit --signatures` names them. Records of a real spool, stored by ingest in
+ * a real Postgres; each change is made in a transaction that is rolled back.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -521,7 +521,7 @@ needs('postgres')('tamper evidence', () => {
       return new SignedAgent(store, spool, nodeKey.key);
     }
 
-    /** What the report of the node shows now, as kubectl writes it to a file. */
+    /** The present report of the node, as kubectl writes it to a file. */
     async function savedReport(): Promise<Trusted['reported']> {
       const [row] = (await store.run(readEvidence, [[1]])).rows;
       if (row === undefined) throw new Error('no evidence');

@@ -33,7 +33,7 @@ const CALLS: Readonly<Record<string, string>> = {
   'store.own_clusters': "store.cluster WHERE cluster_id = ANY (store.own_clusters(false)) AND name = 'one'",
 };
 
-/** What other parts of the controller store, and maintenance. */
+/** The statements of other parts of the controller, and of maintenance. */
 const OF_OTHER_PARTS = [
   `INSERT INTO store.rejected (cluster_id, hash, at, last_at, queue, reason, error, claimed_node, bytes, head)
    SELECT cluster_id, 'x', now(), now(), 0, 'not_a_batch', '', '', 1, 'x' FROM store.cluster`,
@@ -64,7 +64,7 @@ const RELATIONS = `
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname IN ('store', 'plegwatch') AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition ORDER BY 1`;
 
-/** What the query builder makes. */
+/** A query of the query builder. */
 const isQuery = (built: object): built is { toSQL(): Query } => 'toSQL' in built;
 
 interface Relation extends Record<string, unknown> {

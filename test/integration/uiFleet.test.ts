@@ -1,5 +1,5 @@
 /*
- * What the page says of a fleet over days, in a real browser, against SQL: twelve clusters with agents that are silent, streams that broke, kubelets in
+ * The page of a fleet over days, in a real browser, against SQL: twelve clusters with agents that are silent, streams that broke, kubelets in
  * fallback, and versions that changed.
  */
 import type { Locator } from 'playwright-core';
@@ -99,7 +99,7 @@ needs('postgres', 'chromium')('the page over days', () => {
     readonly unobserved: number;
   }
 
-  /** What each pool has in each hour, by the views that everybody reads. */
+  /** The figures of each pool in each hour, by the views that everybody reads. */
   const hoursBySql = async (from: string) => {
     const rows = await query<Hour>(
       databaseUrl,

@@ -17,7 +17,7 @@ let server: TestServer;
 let databaseUrl: string;
 let ui: LocalPlegwatch;
 let browser: TestBrowser;
-/** Of the node, from and until this many seconds after its agent started. */
+/** The period of the node, from and until this many seconds after its agent started. */
 let began: number;
 let address: (from: number, to: number) => string;
 

@@ -194,7 +194,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     return { fields: head.split(','), lines };
   };
 
-  /** What is not observed of nodes that differ in why, each by what a controller or an agent stores. */
+  /** Stores nodes that are not observed for different reasons, each by what a controller or an agent stores. */
   const stopObserving = async () => {
     const state = (node: string, set: string) =>
       query(
@@ -243,7 +243,7 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     }[];
   }
 
-  /** What the terminal's reports say is not observed: `node what reason`. */
+  /** The unobserved parts by the terminal's reports: `node what reason`. */
   const unobservedByReports = async () => {
     const { stdout } = await plegwatch(['report', '--database-url', databaseUrl, '-o', 'json']);
     const { items } = JSON.parse(stdout) as ReportList;

@@ -1,5 +1,5 @@
 /*
- * What plegwatch.undeclared_gaps lists: periods that neither a session nor a gap covers. Records are committed as agents write them.
+ * The rows of plegwatch.undeclared_gaps: periods that neither a session nor a gap covers. Records are committed as agents write them.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 /*
- * What reports say while no controller can work, and that they say what is so again when one can: the built controllers with a real Redis, Postgres and
- * API server. No row of a table may look as if all were well while nobody looks.
+ * Reports while no controller can work, and again when one can: the built controllers with a real Redis, Postgres and API server. No row of a table
+ * may look as if all were well while nobody looks.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {

@@ -192,7 +192,7 @@ function reportOf(node: string, wanted: (status: ReportStatus) => boolean): Prom
   });
 }
 
-/** What `kubectl get pleg -o wide` prints: the cells of each node by the name of their column. */
+/** The output of `kubectl get pleg -o wide`: the cells of each node by the name of their column. */
 async function wideTable(): Promise<Record<string, Record<string, string>>> {
   const [header = '', ...lines] = (await system.kubectl('get', 'pleg', '-o', 'wide')).trimEnd().split('\n');
   const columns = [...header.matchAll(/\S+(?: \S+)*/g)].map((match) => ({

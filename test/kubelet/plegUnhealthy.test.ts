@@ -1,6 +1,6 @@
 /*
- * What caused an unhealthy PLEG? Two real nodes at the same time, each with its kubelet, containerd and agent: on one the
- * runtime is frozen, on the other a proxy holds up only the kubelet's lists.
+ * The cause of an unhealthy PLEG. Two real nodes at the same time, each with its kubelet, containerd and agent: on one the runtime is frozen, on the
+ * other a proxy holds up only the kubelet's lists.
  */
 import { expect, test } from 'vitest';
 import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';

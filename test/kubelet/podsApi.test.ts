@@ -1,6 +1,6 @@
 /*
- * What an agent says of the status of a real kubelet, through its PodsAPI. The kubelet reaches its runtime through a proxy, which can
- * keep an event or a list from the kubelet alone; the agent watches the runtime itself, and the test has a watch of its own.
+ * The agent's findings about the status of a real kubelet, through its PodsAPI. The kubelet reaches its runtime through a proxy, which can keep an
+ * event or a list from the kubelet alone; the agent watches the runtime itself, and the test has a watch of its own.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ interface World {
   readonly proxy: CriProxy;
   readonly kubelet: LocalKubelet;
   readonly node: WatchedNode;
-  /** What the agent recorded. */
+  /** The records of the agent. */
   readonly auditFile: string;
 }
 
@@ -276,7 +276,7 @@ async function coveredIds(world: World): Promise<string[]> {
 const kill = ({ containerd }: World, id: string): Promise<string> =>
   containerd.ctr(['tasks', 'kill', '--signal', 'SIGKILL', id]);
 
-/** What the agent recorded so far, in its order. */
+/** The agent's records so far, in its order. */
 function recordsOf<T extends RecordType>({ auditFile }: World, type: T): RecordOf<T>[] {
   const lines = readFileSync(auditFile, 'utf8').split('\n').slice(0, -1);
   return lines.flatMap((line) => {

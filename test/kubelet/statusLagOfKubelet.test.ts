@@ -1,7 +1,7 @@
 /*
- * What a lost event costs on a real node: a kubelet with the gate on and an agent are behind one proxy, which drops the stop
- * events of chosen containers for both. The kubelet notices the stop at its next relist, 300 s after the last, and until then
- * publishes that the container runs. The test compares the measured status lag with its own reads of the pod.
+ * The cost of a lost event on a real node: a kubelet with the gate on and an agent are behind one proxy, which drops the stop events of chosen
+ * containers for both. The kubelet notices the stop at its next relist, 300 s after the last, and until then publishes that the container runs. The
+ * test compares the measured status lag with its own reads of the pod.
  *
  * Takes seven minutes: a kubelet's relist period cannot be set.
  */

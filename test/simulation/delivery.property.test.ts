@@ -1,7 +1,7 @@
 /*
- * What an agent appends arrives in the store once, or is declared lost, whatever disk, network, Redis, controller and store do meanwhile: random
- * schedules of faults under simulated time. A seed and a commit give the same run, step by step, so that a schedule which failed can be repeated and
- * looked into: PLEGWATCH_SEED.
+ * Every record that an agent appends arrives in the store once, or is declared lost, whatever disk, network, Redis, controller and store do
+ * meanwhile: random schedules of faults under simulated time. A seed and a commit give the same run, step by step, so that a schedule which failed
+ * can be repeated and looked into: PLEGWATCH_SEED.
  */
 import { expect, test, vi } from 'vitest';
 import { randomFor } from '../../devtools/simulator/random.ts';

@@ -56,13 +56,13 @@ const FAILING: Readonly<Record<DiskFault, { readonly calls: readonly string[]; r
   removals: { calls: ['remove', 'rename'], code: 'EIO' },
 };
 
-/** What is known of an epoch without asking the agent. */
+/** The known facts of an epoch without asking the agent. */
 interface KnownEpoch {
-  /** What was appended, in the order of seqs, each as JSON. */
+  /** The appended records, in the order of seqs, each as JSON. */
   readonly appended: string[];
   /** Up to here nothing may be missing without having been declared lost. */
   safe: number;
-  /** What was synced, as the disk saw it. */
+  /** The end of the synced part, as the disk saw it. */
   synced: number;
   /** How often in a row each of its segments was read in vain. */
   readonly failedReads: Map<string, number>;
@@ -236,14 +236,14 @@ export class SimulatedNode {
     this.#end();
   }
 
-  /** What the agent has written is still there. */
+  /** Written data of the agent is still there. */
   kill(): void {
     const { spool, known } = this.#agent;
     known.safe = writtenOf(spool);
     this.#end();
   }
 
-  /** What the disk has synced is still there. */
+  /** Synced data is still there. */
   cutPower(): void {
     for (const known of this.#known.values()) known.safe = Math.min(known.safe, known.synced);
     const { known } = this.#agent;
@@ -301,7 +301,7 @@ export class SimulatedNode {
     return this.#agent.shipper.error;
   }
 
-  /** What is wrong in the store, once the last agent has delivered everything. `isSmall`: whether the spool has to delete what is not delivered. */
+  /** The faults in the store, once the last agent has delivered everything. `isSmall`: whether the spool has to delete what is not delivered. */
   problems(isSmall: boolean): string[] {
     const { spool, known } = this.#agent;
     known.safe = spool.current.lastSeq;

@@ -21,7 +21,7 @@ export class SimulatedRedis {
   readonly time: SimulatedTime;
   readonly random: Random;
   readonly trace: (line: string) => void;
-  /** Of all inboxes, and the signs of life. */
+  /** The fields of all inboxes, and the signs of life. */
   inbox = new Map<string, string>();
   replies = new Map<string, string>();
   flow: string | null = null;

@@ -46,7 +46,7 @@ export class SimulatedTime {
     vi.setSystemTime(Date.now() + ms);
   }
 
-  /** Whoever set timers has died. */
+  /** The owner of the timers has died. */
   forgetTimers(): void {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers = [];

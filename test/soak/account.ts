@@ -25,7 +25,7 @@ interface StoredFinding {
   readonly resolved: boolean;
 }
 
-/** Of the stream, of the whole agent, or of what an agent had not decided when it ended. */
+/** A gap of the stream, of the whole agent, or of what an agent had not decided when it ended. */
 export interface Gap {
   readonly from: number;
   /** Null while it is open. */
@@ -33,7 +33,7 @@ export interface Gap {
 }
 
 export interface SoakEvidence {
-  /** What containerd did, by `ctr events`. */
+  /** The transitions in containerd, by `ctr events`. */
   readonly transitions: readonly Transition[];
   /** `id TYPE` of each event that another subscriber of the CRI received. */
   readonly heard: ReadonlySet<string>;
@@ -50,7 +50,7 @@ export interface SoakAccount {
   readonly transitions: number;
   readonly delivered: number;
   readonly drops: number;
-  /** Of the drops, those that are reported as missed, those that are declared unobservable, and those that happened in a gap. */
+  /** The drops that are reported as missed, those that are declared unobservable, and those that happened in a gap. */
   readonly missed: number;
   readonly unobservable: number;
   readonly inGap: number;
@@ -143,7 +143,7 @@ function countOf(keys: readonly string[]): Map<string, number> {
   return counts;
 }
 
-/** What must not be: one line for each event. */
+/** The faults: one line for each event. */
 export const faultsOf = ({ overlooked, falseMisses, notPassed, lost, storedTwice }: SoakAccount): string[] =>
   Object.entries({
     overlooked,

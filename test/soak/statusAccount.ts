@@ -17,7 +17,7 @@ interface StoredLate {
   readonly asked: number;
 }
 
-/** What the witness at the kubelet saw, and what the database says of that. */
+/** The evidence of the witness at the kubelet, and what the database says of that. */
 export interface StatusEvidence {
   readonly transitions: readonly Transition[];
   /** `id TYPE` of each stored event. */
@@ -26,7 +26,7 @@ export interface StatusEvidence {
   /** How many starts and stops are counted as kubelet lag. */
   readonly counted: Readonly<Record<'STARTED' | 'STOPPED', number>>;
   readonly late: readonly StoredLate[];
-  /** Of the stream, of the kubelet's status, and of the whole agent. */
+  /** Gaps of the stream, of the kubelet's status, and of the whole agent. */
   readonly gaps: readonly Gap[];
 }
 
@@ -36,7 +36,7 @@ export interface StatusAccount {
   readonly countedStarts: number;
   readonly shownStops: number;
   readonly countedStops: number;
-  /** Of the shown ones, those that must be counted: outside every gap, of a pod that is not terminating, with an event. */
+  /** The shown ones that must be counted: outside every gap, of a pod that is not terminating, with an event. */
   readonly clearlyShown: number;
   /** Milliseconds until the witness saw the one that was shown last. */
   readonly longestLag: number;
@@ -49,7 +49,7 @@ export interface StatusAccount {
 
 /** A lag is counted once its exact time is known, within 15 s. */
 const COUNTED_WITHIN_MS = 20_000;
-/** What takes longer may be asked for meanwhile. */
+/** Slower answers may be asked for meanwhile. */
 const PROMPT_MS = 9_000;
 
 export function statusAccount({ transitions, stored, ...status }: StatusEvidence): StatusAccount {
@@ -89,7 +89,7 @@ export function statusAccount({ transitions, stored, ...status }: StatusEvidence
   };
 }
 
-/** What must not be: one line for each. */
+/** The faults: one line for each. */
 export const statusFaultsOf = ({ falselyLate, miscounted }: StatusAccount): string[] => [
   ...falselyLate.map((key) => `late falsely: ${key}`),
   ...miscounted.map((what) => `miscounted: ${what}`),

@@ -51,7 +51,7 @@ export interface World {
   readonly controller: LocalPlegwatch;
   /** Ends containerd, kills it first if asked to, and starts it again, with the witnesses. */
   restartContainerd(kill: boolean): Promise<void>;
-  /** What is known so far. */
+  /** The evidence so far. */
   evidence(): Promise<SoakEvidence>;
   /** Waits until every event is judged and every record is stored. */
   settled(): Promise<void>;
@@ -61,7 +61,7 @@ export interface World {
 
 export interface SoakWorld extends World {
   readonly kubelet: LocalKubelet;
-  /** What is known so far of the kubelet's own status. */
+  /** The evidence so far about the kubelet's own status. */
   status(): Promise<StatusEvidence>;
   readonly kube: KubeClient;
 }
@@ -115,7 +115,7 @@ interface Parts {
   stop(): Promise<void>;
 }
 
-/** What was started ends if the rest cannot be started. */
+/** The started programs end if the rest cannot be started. */
 async function withStops<W>(start: (parts: Parts) => Promise<W>): Promise<W> {
   const stops: Stops = [];
   const stop = () => stopAll(stops, 'See what still runs with ps, and stop it.');
@@ -326,7 +326,7 @@ function sightsOf({ started, stopped }: PodsWitness, wallAtZero: number): Sight[
   return [...of('STARTED', started), ...of('STOPPED', stopped)];
 }
 
-/** What the database says of the kubelet's own status. */
+/** The database's figures for the kubelet's own status. */
 async function readStatus(client: Client): Promise<Pick<StatusEvidence, 'counted' | 'late' | 'gaps'>> {
   const { rows: counts } = await client.query<{ type: 'STARTED' | 'STOPPED'; counted: number }>(
     `SELECT event_type AS type, sum(transitions)::int4 AS counted FROM plegwatch.kubelet_lag_minutes WHERE node = $1 GROUP BY 1`,

@@ -73,7 +73,7 @@ function recordsOf({ from, to, watched, end }: Run, before: Run | undefined): Ev
   return records.sort((a, b) => a.t - b.t);
 }
 
-/** What else a run recorded: in microseconds since it began. */
+/** Other records of a run: in microseconds since it began. */
 export interface More {
   readonly records: readonly EvidenceRecord[];
   readonly objects: Batch['objects'];

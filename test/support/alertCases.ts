@@ -148,7 +148,7 @@ export interface AlertCase {
 const ON_A = { namespace: 'watching', node: 'a' };
 const IN_CLUSTER = { namespace: 'watching' };
 
-/** What each alert is for, by its name. Every change comes after 6 minutes. */
+/** The purpose of each alert, by its name. Every change comes after 6 minutes. */
 export const CASES: readonly (readonly [alert: string, what: string, AlertCase])[] = [
   [
     'PlegwatchEventMissed',

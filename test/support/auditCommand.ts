@@ -18,7 +18,7 @@ export interface Audited {
 
 export interface AuditOutcome {
   readonly code: number | string;
-  /** What it printed. */
+  /** Its output. */
   readonly output: string;
 }
 

@@ -16,7 +16,7 @@ export interface Edit {
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** What it takes to build it, to run it and to run its unit tests. */
+/** The folders and files for building it, for running it and for its unit tests. */
 const PARTS = ['src', 'devtools', 'migrations', 'crds', 'test', 'docs', 'package.json', 'LICENSE'];
 const CONFIGURATION = ['build.mjs', 'tsconfig.json', 'vitest.config.ts'];
 

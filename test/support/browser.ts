@@ -32,7 +32,7 @@ interface Tab {
   readonly page: Page;
   /** The faults so far, which then no longer prevent the closing: for a test that provokes one. */
   takeFaults(): string[];
-  /** What axe finds, one line for each rule and element; empty if everybody can use the page. */
+  /** The findings of axe, one line for each rule and element; empty if everybody can use the page. */
   barriers(): Promise<string[]>;
   /** Writes what is to be seen, at its full length, and returns the file. */
   picture(name: string): Promise<string>;

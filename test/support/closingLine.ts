@@ -47,7 +47,7 @@ export default class ClosingLine {
   }
 }
 
-/** What fails outside a test (a file that cannot be loaded, a hook) is a failure too. */
+/** A failure outside a test (a file that cannot be loaded, a hook) is a failure too. */
 function failuresOf(module: TestModule): readonly TestFailure[] {
   const file = module.relativeModuleId;
   const tests = [...module.children.allTests('failed')];

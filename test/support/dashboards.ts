@@ -9,7 +9,7 @@ const DASHBOARDS = new URL('../../helm/plegwatch/dashboards', import.meta.url).p
 
 const datasource = v.object({ type: v.string(), uid: v.string() });
 
-/** What Grafana needs at least. */
+/** The least that Grafana needs. */
 const DashboardSchema = v.object({
   uid: v.pipe(v.string(), v.maxLength(40)),
   title: v.string(),

@@ -155,7 +155,7 @@ export class ExpectedFindings {
     return byWallClock && this.#observability.isStepped(from - LISTED_TWICE_MS, to);
   }
 
-  /** What ran before a session may also have ended before it: an event or a list of the session shows that it started since. */
+  /** A container that ran before a session may also have ended before it: an event or a list of the session shows that it started since. */
   #isOfSession({ id, ms }: Timed<TransitionFact>): boolean {
     const opened = this.#truth.openings.findLast((at) => at < ms) ?? this.#truth.end;
     const started = this.#truth.when(id, 'STARTED') ?? 0;

@@ -186,7 +186,7 @@ const REJECTED: Readonly<Record<Rejection['reason'], Expectations>> = {
   other_node: ATTRIBUTION,
 };
 
-/** What is removed from an inbox unread, and what Redis does not let an agent do. */
+/** The kinds of input that are removed from an inbox unread, and what Redis does not let an agent do. */
 const REMOVALS: Readonly<Record<(typeof REMOVAL_KINDS)[number], Expectations>> = {
   bad_id: inEach,
   oversized: inEach,
@@ -204,7 +204,7 @@ const HANGS: Readonly<Record<HangVerdict, Expectations>> = {
   unknown: SLOW_STATUSES,
 };
 
-/** What the store corrects later. `epoch_…`: why it closed one. */
+/** The later corrections of the store. `epoch_…`: why it closed one. */
 const REPAIRS: Readonly<Record<string, Expectations>> = {
   gap_filled_at: INGEST,
   finding_resolved: [...always, ...sometimes],

@@ -14,7 +14,7 @@ export interface DiskCall {
 interface Misdirection {
   readonly path: string;
   readonly sector: number;
-  /** What is read in its place. */
+  /** The sector that is read in its place. */
   readonly other: number;
   /** How many reads are wrong. */
   times: number;

@@ -40,7 +40,7 @@ export class FindingsOracle {
     this.#expected = new ExpectedFindings(truth, evidence, observability, conditions);
   }
 
-  /** What is stored and not true. A finding comes with its proof, to see why it was made. */
+  /** Stored findings that are not true, each with its proof, to see why it was made. */
   wrong(): string[] {
     return [
       ...this.#evidence.findings
@@ -53,7 +53,7 @@ export class FindingsOracle {
     ];
   }
 
-  /** What was clearly to be seen and is not stored. It comes with all that is stored of the id, to see why. */
+  /** Facts that were clearly to be seen and are not stored, with all that is stored of the id, to see why. */
   overlooked(): string[] {
     return KINDS.flatMap((kind) => {
       const stored = new Set(this.#evidence.findings.filter((each) => each.kind === kind).map(nameOf));

@@ -139,7 +139,7 @@ export class Fleet {
 const UNREACHABLE = 'Redis unreachable, records stay in the spool';
 const REACHABLE = 'Redis reachable, records are shipped';
 
-/** What an agent has logged of the starts and ends of outages of Redis, in order, but for the check at its own start. */
+/** The log of an agent about the starts and ends of outages of Redis, in order, but for the check at its own start. */
 export function outageLines(agent: LocalPlegwatch): string[] {
   const lines = agent.log().split('\n');
   return lines

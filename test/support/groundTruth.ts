@@ -1,6 +1,6 @@
 /*
- * What happened to a simulated runtime, as it recorded it. Times are milliseconds of the machine's wall clock, whatever the clocks
- * of runtime and agent show.
+ * The history of a simulated runtime, as it recorded it. Times are milliseconds of the machine's wall clock, whatever the clocks of runtime and agent
+ * show.
  */
 
 import type {
@@ -32,7 +32,7 @@ export interface ClockStep {
   readonly by: number;
 }
 
-/** What a test did beside the runtime's own faults. */
+/** The interference of a test beside the runtime's own faults. */
 export interface Interference {
   readonly stops: readonly ProcessStop[];
   readonly steps: readonly ClockStep[];

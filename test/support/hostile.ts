@@ -32,7 +32,7 @@ type EventCall = ServerWritableStream<Buffer, Buffer>;
 export class HostileRuntime {
   /** Whether answers to Version cannot be decoded. */
   unreadableVersion = false;
-  /** What lists show, unmutated; no answer to a status query can be decoded then. Null: lists and statuses are drawn and mutated. */
+  /** The content of lists, unmutated; no answer to a status query can be decoded then. Null: lists and statuses are drawn and mutated. */
   pod: { readonly sandboxes: PodSandbox[]; readonly containers: Container[] } | null = null;
   readonly #random: Random;
   readonly #close: () => Promise<void>;

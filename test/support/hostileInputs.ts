@@ -12,9 +12,9 @@ import { event } from './records.ts';
 export type InputOutcome =
   /** A row in `plegwatch.rejected` with this reason; nothing is stored. */
   | { readonly is: 'rejected'; readonly reason: Rejection['reason'] }
-  /** Of a newer version: neither stored, nor acknowledged, nor rejected. */
+  /** An input of a newer version: neither stored, nor acknowledged, nor rejected. */
   | { readonly is: 'unacked' }
-  /** Of seqs 1 to `last` of a new epoch `stored` are stored, and the others become gaps. */
+  /** A new epoch with seqs 1 to `last`: `stored` are stored, and the others become gaps. */
   | {
       readonly is: 'partly_stored';
       readonly incarnation: BatchIncarnation;
@@ -23,7 +23,7 @@ export type InputOutcome =
     };
 
 export interface HostileInput {
-  /** What the inbox has under an id. */
+  /** The text in the inbox under an id. */
   readonly text: string | Buffer;
   readonly outcome: InputOutcome;
 }

@@ -62,7 +62,7 @@ export class IngestBed {
   get ingest(): Ingest {
     return started(this.#ingest);
   }
-  /** Of the ingest that was started last. */
+  /** Metrics of the ingest that was started last. */
   get metrics(): ControllerMetrics {
     return this.#metrics;
   }

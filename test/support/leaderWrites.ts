@@ -1,5 +1,5 @@
 /*
- * What several controllers wrote to the API server, each through a proxy of its own: who held the Lease, and who wrote reports.
+ * The writes of several controllers to the API server, each through a proxy of its own: who held the Lease, and who wrote reports.
  */
 import type { ApiFront } from './apiFront.ts';
 
@@ -10,7 +10,7 @@ interface ReportWrite {
 }
 
 export class LeaderWrites {
-  /** Who wrote the Lease last, and holds it. */
+  /** The last writer of the Lease, which holds it. */
   #holder: ApiFront | null = null;
   readonly #heldSince = new Map<ApiFront, number>();
   readonly #writes: ReportWrite[] = [];

@@ -1,6 +1,6 @@
 /*
- * What local services may leave behind: processes, mounts, control groups and temporary folders. All of them carry the name
- * of a temporary folder, and that name has the process id that started the service, so test runs at the same time do not count.
+ * The possible leftovers of local services: processes, mounts, control groups and temporary folders. All of them carry the name of a temporary
+ * folder, and that name has the process id that started the service, so test runs at the same time do not count.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

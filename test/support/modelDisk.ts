@@ -25,7 +25,7 @@ interface ModelFolder {
   readonly synced: Map<string, ModelFile | ModelFolder>;
   changes: NameChange[];
 }
-/** What names refer to from now on; null: to nothing. The two changes of a rename happen together. */
+/** The targets of names from now on; null: to nothing. The two changes of a rename happen together. */
 type NameChange = readonly { readonly name: string; readonly to: ModelFile | ModelFolder | null }[];
 
 /** A random number in [0, 1). */
@@ -196,7 +196,7 @@ export class ModelDisk implements SpoolFiles {
   }
 }
 
-/** What a sync makes of a file: dropped data is zeros. */
+/** The content of a file after a sync: dropped data is zeros. */
 function onDisk({ written, dropped }: ModelFile): Buffer {
   const content = Buffer.from(written);
   for (const { from, to } of dropped) content.fill(0, from, to);

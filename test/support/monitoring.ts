@@ -1,5 +1,5 @@
 /*
- * What of the chart concerns Prometheus and Grafana, rendered by helm and checked by promtool.
+ * The part of the chart that concerns Prometheus and Grafana, rendered by helm and checked by promtool.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { parseAllDocuments } from 'yaml';

@@ -21,7 +21,7 @@ export function moveClock(file: string, byMs: number): void {
   writeFileSync(file, String(byMs));
 }
 
-/** What a process sees after the machine was suspended: all clocks but the monotonic one went on. Takes effect at the next reading. */
+/** The clocks of a process after the machine was suspended: all clocks but the monotonic one went on. Takes effect at the next reading. */
 export function suspendMachine(file: string, movedMs: number, forMs: number): void {
   writeFileSync(file, `${movedMs + forMs} ${forMs}`);
 }

@@ -37,7 +37,7 @@ export async function readJoinCatalog(client: Client): Promise<JoinCatalog> {
   };
 }
 
-/** What joins tables of nodes otherwise; empty if nothing does. */
+/** The other joins of tables of nodes; empty if nothing does. */
 export function strayJoins(catalog: JoinCatalog, query: TreeNode): string[] {
   return new JoinCheck(catalog).strays(query);
 }

@@ -1,5 +1,5 @@
 /*
- * What a scenario does that decides which findings can be asked for.
+ * The conditions of a scenario that decide which findings can be asked for.
  */
 
 /** The short times of the test system (support/system.ts), in milliseconds. */

@@ -1,5 +1,5 @@
 /*
- * What the tests on a real API server share: the resource installed from its only copy, and waiting for a condition.
+ * The common ground of the tests on a real API server: the resource installed from its only copy, and waiting for a condition.
  */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';

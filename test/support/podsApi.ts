@@ -12,9 +12,9 @@ export class FakePodsApi {
   asked = 0;
   /** The UIDs of GetPod calls, in order. */
   readonly queried: string[] = [];
-  /** What a new watcher is sent first. */
+  /** The first messages to a new watcher. */
   initial: readonly Buffer[] = [SYNCED];
-  /** What a new watch fails with; null: it is served. */
+  /** The error of a new watch; null: it is served. */
   refusal: status | null = null;
   /** The answer to GetPod; null: none ever; a status: it fails with that. */
   answer: (podUid: string) => Buffer | status | null = () => status.NOT_FOUND;

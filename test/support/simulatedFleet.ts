@@ -24,7 +24,7 @@ const NODE_FLAGS = [
   '--heap-growing-percent=100',
 ];
 const LOOK_EVERY_MS = 500;
-/** What a fleet calls its nodes. */
+/** The node names of a fleet. */
 const NODES = '^node-\\d{5}$';
 
 export interface FleetSize {
@@ -116,7 +116,7 @@ export class FleetProcesses {
     return `node-${String(number).padStart(5, '0')}`;
   }
 
-  /** Of all processes, as last printed; null until each has printed its own. */
+  /** The totals of all processes, as last printed; null until each has printed its own. */
   get totals(): FleetTotals | null {
     const each = this.#processes.map(({ process }) => lastTotals(process));
     const known = each.filter((totals) => totals !== null);
@@ -134,7 +134,7 @@ export class FleetProcesses {
     };
   }
 
-  /** What was dropped, as far as it is written to the files. */
+  /** The dropped events, as far as they are written to the files. */
   drops(): DroppedEvent[] {
     return this.#truth().flatMap((line) => ('type' in line ? [line] : []));
   }

@@ -1,5 +1,5 @@
 /*
- * What a bed starts in its hooks.
+ * Programs that a bed starts in its hooks.
  */
 
 /** It is there in tests and in hooks that run after the bed's own. */

@@ -19,7 +19,7 @@ const STOPPED = EVENT_TYPES.indexOf('STOPPED');
 export interface TrafficRates {
   readonly nodes: number;
   readonly minutes: number;
-  /** Of the last this many of these minutes the nodes send a record too. */
+  /** The nodes send a record of the last this many of these minutes too. */
   readonly recorded: number;
   readonly pods: number;
   /** A node starts a pod, and ends another one, once in this many minutes. */

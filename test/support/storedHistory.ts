@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
 
 export interface HistorySize {
-  /** Of each of two clusters. */
+  /** Nodes of each of two clusters. */
   readonly nodes: number;
   readonly days: number;
   /** Pods that start and end on a node in a day. */

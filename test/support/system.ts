@@ -52,7 +52,7 @@ export const PATIENT: PlegwatchSettings = { lateAfter: '10m', missedAfter: '1m' 
 export class System {
   readonly redis: LocalRedis;
   readonly postgres: LocalPostgres;
-  /** Of the database, for a controller: it may write this cluster only, and owns nothing. */
+  /** URL of the database, for a controller: it may write this cluster only, and owns nothing. */
   readonly controllerUrl: string;
   readonly #api: LocalApiServer | null;
   readonly #kube: KubeClient | null;
@@ -229,7 +229,7 @@ export class System {
   }
 }
 
-/** What a program answers, however long a busy machine takes; null if it does not run. */
+/** The answer of a program, however long a busy machine takes; null if it does not run. */
 export const answerOf = (
   program: LocalPlegwatch,
   path: Parameters<LocalPlegwatch['ask']>[0],

@@ -42,7 +42,7 @@ const CURE = 'See what still runs with ps, and stop it.';
 export class SystemBed {
   #system: System | null = null;
   #controller: LocalPlegwatch | null = null;
-  /** Of agents that may read the metrics of kubelets. */
+  /** Token of agents that may read the metrics of kubelets. */
   #token: Promise<string> | null = null;
   #made = 0;
   readonly #ofFile: Stops = [];

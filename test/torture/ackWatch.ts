@@ -11,7 +11,7 @@ import type { Premature } from './checker.ts';
 import { type CommittedAck, readCommittedAcks, withClient } from './store.ts';
 
 const EVERY_MS = 50;
-/** What a forged reply acknowledges; no agent here writes this many records. */
+/** The seq that a forged reply acknowledges; no agent here writes this many records. */
 export const FORGED_SEQ = 1_000_000;
 
 export interface AckWatchOptions {

@@ -52,7 +52,7 @@ export interface AttackerOptions {
 }
 
 export class Attacker {
-  /** What Redis did not refuse. */
+  /** Commands that Redis did not refuse. */
   readonly problems: string[] = [];
   readonly #options: AttackerOptions;
   readonly #random: Random;

@@ -117,7 +117,7 @@ export interface TortureEvidence extends KubeletEvidence {
   readonly store: CheckedStore;
   readonly faults: readonly Event[];
   readonly premature: readonly Premature[];
-  /** What `plegwatch audit` says, once everything has settled. */
+  /** The differences that `plegwatch audit` finds, once everything has settled. */
   readonly different: readonly string[];
   /** Batches in the inboxes, and jobs in the queues. */
   readonly undrained: number;

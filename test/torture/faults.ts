@@ -48,7 +48,7 @@ export function inject(world: World, { fault, forMs }: Event): Promise<void> {
   return world.inTurn(turnsOf(fault), () => effect(world, fault, forMs));
 }
 
-/** What a fault acts on: one fault at a time on each. */
+/** The target of a fault: one fault at a time on each. */
 function turnsOf(fault: Fault): readonly string[] {
   switch (fault.kind) {
     case 'kill':

@@ -13,7 +13,7 @@ import type { RecordOf } from '../../src/protocol/record.ts';
 import { type Mono, shift } from '../../src/protocol/units.ts';
 import type { Attempt } from './facts.ts';
 
-/** What happened on a node, in order. */
+/** The truth about a node, in order. */
 export interface KubeletTruth {
   readonly node: string;
   readonly entries: readonly TruthEntry[];

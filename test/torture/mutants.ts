@@ -194,7 +194,7 @@ if (import.meta.main) {
   process.exitCode = missed === 0 ? 0 : 1;
 }
 
-/** Of the mutants with these numbers; of all if there are none. */
+/** Counts the mutants with these numbers; of all if there are none. */
 async function countMissed(wanted: readonly string[]): Promise<number> {
   let missed = 0;
   for (const [i, mutant] of MUTANTS.entries()) {

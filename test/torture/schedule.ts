@@ -54,7 +54,7 @@ export type Fault =
   | { readonly kind: 'new password'; readonly user: RedisUser }
   | KubeletFault;
 
-/** What happens to the kubelet of a node. */
+/** The fault of the kubelet of a node. */
 type KubeletFault =
   /** It notices nothing, for longer than it may. */
   | { readonly kind: 'held kubelet'; readonly node: number }

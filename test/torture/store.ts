@@ -175,7 +175,7 @@ async function readFolded(ask: (text: string) => Promise<StoreRow[]>): Promise<F
   };
 }
 
-/** What the store shows of causes, kinds, repairs and refusals, of all nodes. */
+/** The causes, kinds, repairs and refusals that the store shows, of all nodes. */
 export async function readMarks(url: string): Promise<string[]> {
   return withClient(url, async (client) => {
     const ask = async <T extends StoreRow>(text: string) => (await client.query<T>(text)).rows;

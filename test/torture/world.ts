@@ -109,7 +109,7 @@ export interface Controller {
   readonly postgres: BreakableRoute;
 }
 
-/** Of the users of Redis, at present. */
+/** The passwords of the users of Redis, at present. */
 type Passwords = Record<RedisUser, string>;
 
 export class World {
@@ -241,7 +241,7 @@ export class World {
     }
   }
 
-  /** What happened at each runtime and its kubelet. */
+  /** The truth about each runtime and its kubelet. */
   kubeletTruths(): KubeletTruth[] {
     return this.nodes.map(({ name, runtime }, i) => {
       this.#learnStarts(i);
@@ -293,7 +293,7 @@ export class World {
     return attacker;
   }
 
-  /** What controllers removed from inboxes unread, as marks. */
+  /** The inputs that controllers removed from inboxes unread, as marks. */
   removals(): string[] {
     const lines = this.controllers.flatMap(({ program }) => program.log().split('\n'));
     return lines.flatMap((line) => {

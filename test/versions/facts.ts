@@ -1,5 +1,5 @@
 /*
- * What each version must show in the scenario, as its source says it and not as our code does. "k/k" is kubernetes/kubernetes.
+ * The expected behaviour of each version in the scenario, as its source says it and not as our code does. "k/k" is kubernetes/kubernetes.
  *
  *   cache   1.26 to 1.36: events fill the pod cache, relists come every 300 s (k/k pkg/kubelet/kubelet.go, eventedPlegRelistPeriod); the fifth
  *           error of a run stops that for good (k/k pkg/kubelet/pleg/evented.go, watchEventsChannel)
@@ -10,7 +10,7 @@ import type { TriedContainerd, TriedKubelet } from '../../devtools/versions/pair
 export interface KubeletFacts {
   readonly design: 'cache' | 'hint';
   /**
-   * What became of a pod that was started before the fallback. Up to 1.31 events wrote pods into the cache with a time far in the future, because
+   * The fate of a pod that was started before the fallback. Up to 1.31 events wrote pods into the cache with a time far in the future, because
    * nanoseconds were taken as seconds, so that relists are refused (kubernetes#124297, #127195): a container that ends is not restarted.
    */
   readonly restartsAfterGivingUp: boolean;
@@ -49,7 +49,7 @@ export const MODES = {
   hint: { on: 'EventedHint', givenUp: 'HintDisabled' },
 } as const;
 
-/** What it means for the pods of a node that its kubelet gave up a stream that had worked. */
+/** The consequence for the pods of a node when its kubelet gives up a stream that had worked. */
 export const consequenceOf = ({ design, restartsAfterGivingUp }: KubeletFacts) => {
   if (design === 'hint') return 'hint_lost';
   return restartsAfterGivingUp ? 'slower' : 'wrong_until_restart';

@@ -1,5 +1,5 @@
 /*
- * What a run of the scenario showed, one file for each pair in dist/versions. After the last test they replace the rows of the same pairs in
+ * The result of a run of the scenario, one file for each pair in dist/versions. After the last test they replace the rows of the same pairs in
  * devtools/versions/results.json, which the documents are generated from.
  */
 import { createHash } from 'node:crypto';

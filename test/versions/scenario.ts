@@ -411,7 +411,7 @@ class Scenario {
     }
   }
 
-  /** Of an agent that is not subscribed, before and after. */
+  /** Expects a lasting gap of an agent that is not subscribed, before and after. */
   async #expectLastingGap(killed: number, restarting: number): Promise<void> {
     await this.#at.node.streamIs('Unsafe');
     const during = (await this.#at.node.gaps('stream')).filter(
@@ -427,7 +427,7 @@ class Scenario {
     );
   }
 
-  /** What the kubelet does, now that it has given up, for a pod of before whose container ends. */
+  /** The kubelet's behaviour, now that it has given up, for a pod of before whose container ends. */
   async #containerKilled(): Promise<void> {
     const at = this.#at;
     const consequence = consequenceOf(this.#facts);
@@ -503,17 +503,17 @@ class Scenario {
     });
   }
 
-  /** What the documented question answers of this node. */
+  /** The answer of the documented question for this node. */
   async #staysWrong(): Promise<Record<string, unknown>[]> {
     const rows = await this.#bed.system.sql(documentedSql('Which pods stayed wrong after a fallback'));
     return rows.filter((row) => row['node'] === this.#at.node.name);
   }
 }
 
-/** What containers the static pods had, by lists of the test's own. Each comes with how many lists the agent had asked for by then. */
+/** The containers of the static pods, by lists of the test's own. Each comes with how many lists the agent had asked for by then. */
 class StaticStarts {
   readonly #ids = new Map<string, Set<string>>();
-  /** Of two that ran at the same time: the agent's lists by the first look that showed both running, and by the last. */
+  /** Pairs that ran at the same time: the agent's lists by the first look that showed both running, and by the last. */
   readonly #together = new Map<string, { readonly pod: string; readonly first: number; last: number }>();
 
   look(containers: readonly Container[], lists: number): void {
@@ -539,7 +539,7 @@ class StaticStarts {
     return [...this.#ids].filter(([, ids]) => ids.size > 1).map(([pod]) => pod);
   }
 
-  /** Of these two lists of the agent showed both running, whatever call was under way at the first look and at the last. */
+  /** The pairs that these two lists of the agent showed running, whatever call was under way at the first look and at the last. */
   get provenTogether(): string[] {
     const proven = [...this.#together.values()].filter(({ first, last }) => last - first >= LISTS_OF_PROOF);
     return [...new Set(proven.map(({ pod }) => pod))];

@@ -209,7 +209,7 @@ class Upgrade {
     });
   }
 
-  /** Whatever was lost is found, with the versions of then; nothing else is accused. */
+  /** All that was lost is found, with the versions of then; nothing else is accused. */
   async #expectFindings(): Promise<void> {
     const findings = await this.#stage.sql<Finding>(
       `SELECT kind, concat_ws(' ', container_id, event_type) AS event, runtime_version AS runtime, kubelet_version AS kubelet

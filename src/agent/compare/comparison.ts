@@ -34,7 +34,7 @@ import { Starvation, type StarvedStream } from './starvation.ts';
 import { TrackedContainers } from './trackedContainers.ts';
 import type { UnobservableCause } from './unobservableReason.ts';
 
-/** What the evidence says about an open stream. */
+/** State of an open stream by the evidence. */
 export type ProvenStreamState = 'Arming' | 'Active' | 'Silent' | 'Starved';
 
 /** Counted since the start, in transitions. */

@@ -1,5 +1,5 @@
 /*
- * What the parts of the comparison share.
+ * The shared base of the parts of the comparison.
  */
 
 import type { PlegProfile } from '../../protocol/eventProfile.ts';

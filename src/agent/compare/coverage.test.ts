@@ -1,5 +1,5 @@
 /*
- * What happened while the stream was not covered, or may have, is not missed.
+ * Events from times when the stream was not covered, or may not have been, are not missed.
  */
 import { describe, expect, test } from 'vitest';
 import {

@@ -36,7 +36,7 @@ export class Decided {
     this.#advance();
   }
 
-  /** What lists show without a lower bound is left out: nobody can date it, and it can never be held against the runtime. */
+  /** Stages that lists show without a lower bound are left out: nobody can date them, and they can never be held against the runtime. */
   get until(): Mono {
     const { containers, expectations } = this.#parts;
     this.#advance();
@@ -55,7 +55,7 @@ export class Decided {
     return this.#until;
   }
 
-  /** What a list lacks may have come and gone, and then only its events show it; each item is read at any moment of the call. */
+  /** Containers that a list lacks may have come and gone, and then only their events show them; each item is read at any moment of the call. */
   #advance(): void {
     const drained = this.#parts.coverage.session?.watermark ?? Number.POSITIVE_INFINITY;
     for (const { start, end } of this.#ahead) if (end <= drained) this.#listed = start;

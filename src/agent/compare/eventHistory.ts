@@ -1,5 +1,5 @@
 /*
- * What events announced of one id. Replayed events are left out.
+ * The announced events of one id. Replayed events are left out.
  */
 
 import type { Mono } from '../../protocol/units.ts';

@@ -1,5 +1,5 @@
 /*
- * What an event proves beside its own stage, and what it leaves open: by the statuses in it, without a status, and of an unknown type.
+ * The stages that an event proves beside its own, and those that it leaves open: by the statuses in it, without a status, and of an unknown type.
  */
 import { describe, expect, test } from 'vitest';
 import {

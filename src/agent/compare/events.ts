@@ -17,7 +17,7 @@ import { completed, type TrackedContainer } from './trackedContainer.ts';
 
 const MAX_EXIT_CODE = 255;
 
-/** What a container's status says, and when it was received. */
+/** The statement of a container's status, and when it was received. */
 type QueriedTimes = Pick<Extract<StatusAnswer, { found: true }>, 'times' | 'at'>;
 
 export class Events {
@@ -149,7 +149,7 @@ export class Events {
     return starvation.hintForDelay(times.place(createdNs, emitter.now));
   }
 
-  /** What a finding on an event rests on, beside the event and the exact times. */
+  /** The evidence of a finding on an event, beside the event and the exact times. */
   #detailsOf(
     { events, isSandbox, lists, stages }: TrackedContainer,
     stage: Stage,

@@ -21,11 +21,11 @@ export interface StageProof extends LowerBound {
   readonly by: Stage | null;
   readonly to: Mono;
   readonly cause: ExpectationCause;
-  /** What the proof rests on, for the finding. */
+  /** The evidence of the proof, for the finding. */
   readonly evidence: string;
 }
 
-/** What shows that a stage was reached. */
+/** A proof that a stage was reached. */
 export type Showing = Omit<StageProof, keyof LowerBound>;
 
 export class Expectation {

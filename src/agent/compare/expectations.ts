@@ -1,6 +1,6 @@
 /*
- * What is due of every tracked container: each proven stage whose event the runtime sends, until that comes, is judged
- * (judgements.ts) or turns out to be unobservable.
+ * The events that are due of every tracked container: each proven stage whose event the runtime sends, until that comes, is judged (judgements.ts) or
+ * turns out to be unobservable.
  */
 
 import type { PlegProfile } from '../../protocol/eventProfile.ts';
@@ -93,7 +93,7 @@ export class Expectations {
     this.#blindSpots.clear();
   }
 
-  /** What is proven from now on is proven by another relist. */
+  /** Stages that are proven from now on are proven by another relist. */
   relistBegan(): void {
     this.#relists += 1;
   }
@@ -113,7 +113,7 @@ export class Expectations {
   }
 
   /**
-   * What was reached before a session is not due to it. But what is gone may yet turn out to have run, or its DELETED may yet come: then
+   * Stages reached before a session are not due to it. But a container that is gone may yet turn out to have run, or its DELETED may yet come: then
    * its STOPPED was due, and nobody can say whether it was sent.
    */
   sessionBegan(): void {

@@ -14,7 +14,7 @@ import type { StageProof } from './expectation.ts';
 import { STARTED, type STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 
-/** What all findings share; `epochStart` turns positions on the clock into offsets. */
+/** The common fields of all findings; `epochStart` turns positions on the clock into offsets. */
 export interface Judgement {
   readonly findingId: string;
   readonly kind: FindingKind;

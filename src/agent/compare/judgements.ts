@@ -136,7 +136,7 @@ export class Judgements {
     if (stage === DELETED) expectations.endNotShown(container, expectation.proof);
   }
 
-  /** Of what a runtime may never have announced nobody expects anything. */
+  /** Events that a runtime may never have announced are not due. */
   #countUnannounced(
     container: TrackedContainer,
     stage: Stage,

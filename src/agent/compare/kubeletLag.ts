@@ -50,7 +50,7 @@ const ASK_AHEAD: Micros = millis(5_000);
 /** A stall of this process is noticed at its next tick. Messages that arrived meanwhile were taken at about then. */
 const AROUND_STALL: Micros = millis(1_000);
 
-/** What the proof of a miss says of the kubelet's own status. Durations are in microseconds. */
+/** The proof of a miss, as far as it is about the kubelet's own status. Durations are in microseconds. */
 export type KubeletProof =
   | { readonly is: 'shown'; readonly atLeast: number; readonly atMost: number }
   | { readonly is: 'not_shown'; readonly until: Offset }
@@ -314,7 +314,7 @@ export class KubeletLag {
     if (!isUnknown && wait.isDue(now, now)) this.#ask(container, now);
   }
 
-  /** What the kubelet's status showed of a stage whose event is missed. `proven`: when the whole proof was there. */
+  /** The kubelet's status of a stage whose event is missed. `proven`: when the whole proof was there. */
   proofOf(container: TrackedContainer, stage: Stage, bounds: Bounds, proven: Mono): KubeletProof | null {
     if (container.isSandbox || !isShownStage(stage)) return null;
     const { epochStart } = this.#parts.emitter;

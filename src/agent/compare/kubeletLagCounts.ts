@@ -18,7 +18,7 @@ export class KubeletLagCounts {
     counts[bucket] = (counts[bucket] ?? 0) + 1;
   }
 
-  /** What was counted since the last call; null where nothing was. */
+  /** The counts since the last call; null where nothing was. */
   take(): KubeletLagMinute | null {
     const [starts, stops] = [this.#starts, this.#stops];
     this.#starts = [];

@@ -234,7 +234,7 @@ export class KubeletSights {
     if (seen.hasEnded) this.#end(seen.podUid, at);
   }
 
-  /** Of a pod that nothing has named too: its end may have overtaken the message that does. */
+  /** Also ends a pod that nothing has named: its end may have overtaken the message that does. */
   #end(podUid: string, at: Mono): void {
     const pod = this.#pods.get(podUid) ?? new SeenPod(at);
     this.#pods.set(podUid, pod);

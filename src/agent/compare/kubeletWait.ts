@@ -6,7 +6,7 @@ import type { StageProof } from './expectation.ts';
 import type { ShownStage } from './kubeletSights.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 
-/** What proves that it happened: a list of the runtime, or one of its statuses. */
+/** The proof that it happened: a list of the runtime, or one of its statuses. */
 export type RuntimeProof = Pick<StageProof, 'from' | 'byWallClock' | 'to' | 'evidence'>;
 
 /** A stage of a container: its start or its stop. */
@@ -33,7 +33,7 @@ export class KubeletWait implements KubeletTransition {
   readonly opened: Mono;
   /** Null as long as only an event or an exact time says that it happened. */
   proof: RuntimeProof | null = null;
-  /** What proves that its event is due, where that is about to be judged; null where it is not. */
+  /** The proof that its event is due, where that is about to be judged; null where it is not. */
   due: RuntimeProof | null = null;
   /** The finding that reports it as late; null where none does. */
   findingId: string | null = null;

@@ -1,5 +1,6 @@
 /*
- * What the kubelet's own status can say about a container, and why it says nothing: of each doubt the reason, so that nobody is accused.
+ * The possible statements of the kubelet's own status about a container, and why it says nothing: of each doubt the reason, so that nobody is
+ * accused.
  */
 import { type Mono, mono, shift } from '../../protocol/units.ts';
 import type { KubeletSights } from './kubeletSights.ts';

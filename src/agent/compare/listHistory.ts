@@ -1,5 +1,5 @@
 /*
- * What lists showed of one id.
+ * The states of one id in lists.
  */
 
 import type { ListedItem, ShownState } from '../../protocol/observation.ts';
@@ -29,9 +29,9 @@ export function stageShown(state: ProvenState): Stage {
 export const spanOf = ({ start, end }: TimeSpan): TimeSpan => ({ start, end });
 
 export class ListHistory {
-  /** What the last list that showed it had of it. */
+  /** The item in the last list that showed it. */
   item: ListedItem | null = null;
-  /** What the last relist showed, in the kubelet's terms. */
+  /** The state in the last relist, in the kubelet's terms. */
   state: PlegState = 'non-existent';
   /** The last state that a list showed and that was not UNKNOWN; null where none did. */
   shown: ProvenState | null = null;

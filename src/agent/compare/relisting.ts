@@ -156,7 +156,7 @@ export class Relisting {
     return container;
   }
 
-  /** What it proves that a list shows an id at all, in whatever state. */
+  /** Proofs by a list that shows an id at all, in whatever state. */
   #recordListed(container: TrackedContainer, previous: ListAnswer | null): void {
     const { lists, stages } = container;
     const first = !lists.isListed;

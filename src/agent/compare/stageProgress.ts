@@ -48,7 +48,7 @@ export class StageProgress {
     return stage > this.reached || is === 'none' || is === 'expected';
   }
 
-  /** What was reached before a baseline is not due after it. `open` is left as it is. */
+  /** Stages reached before a baseline are not due after it. `open` is left as it is. */
   waiveUpTo(reached: -1 | Stage, open: Stage | null = null): void {
     for (const stage of STAGES) {
       if (stage > reached || stage === open || this.#standings[stage].is !== 'none') continue;

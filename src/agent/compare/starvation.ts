@@ -33,7 +33,7 @@ export interface StarvedStream {
   /** The finding that reports it. */
   readonly findingId: string;
   readonly since: Mono;
-  /** What had been proven when it was reported: the changes, and the relists that found them. */
+  /** The changes that had been proven when it was reported, and the relists that found them. */
   readonly changes: number;
   readonly relists: number;
 }
@@ -47,7 +47,7 @@ export interface StarvationParts {
 export class Starvation {
   readonly #parts: StarvationParts;
   readonly #overdueAfter: Micros;
-  /** What is missed although nothing has arrived since it began. */
+  /** The changes that are missed although nothing has arrived since it began. */
   #missed = new Changes();
   #present: StarvedStream | null = null;
   /** The last starvation of this session that an event ended, and when. */

@@ -1,5 +1,5 @@
 /*
- * What the status of a container or sandbox proves, which is queried when an event is overdue.
+ * Proofs in the status of a container or sandbox, which is queried when an event is overdue.
  */
 import { describe, expect, test } from 'vitest';
 import {

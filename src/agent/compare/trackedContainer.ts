@@ -38,7 +38,7 @@ export class TrackedContainer {
   unseenRun: UnseenInterval | null = null;
   /** An event of it had an unknown type, and may have been any that is due. */
   isTainted = false;
-  /** What ContainerStatus or PodSandboxStatus answered; null before it was queried. */
+  /** The answer to ContainerStatus or PodSandboxStatus; null before it was queried. */
   statusAnswer: string | null = null;
   /** When the query began that was answered last; null before one was. */
   statusAsked: Mono | null = null;

@@ -171,7 +171,7 @@ export class TrackedContainers {
     for (const duplicate of duplicates) this.#containers.get(duplicate)?.duplicates.delete(id);
   }
 
-  /** What happens to ids that are not tracked is unknown: a gap of the stream. */
+  /** The fate of ids that are not tracked is unknown: a gap of the stream. */
   #leaveOut(at: Mono): void {
     this.#untracked += 1;
     if (this.#gap !== null) {

@@ -57,7 +57,7 @@ export function hadHappened(container: TrackedContainer, stage: Stage, at: Mono)
   return exact !== null && exact <= shift(at, CLOCK_STEP);
 }
 
-/** What an expectation is judged by. */
+/** The basis of the judgement of an expectation. */
 interface JudgedBy {
   readonly coverage: Coverage;
   readonly session: OpenSession;
@@ -89,7 +89,7 @@ export function unobservableReason(
   return null;
 }
 
-/** What may have kept its runtime from announcing this; null where nothing can have. */
+/** A reason that may have kept its runtime from announcing this; null where nothing can have. */
 function exceptionOf(
   container: TrackedContainer,
   stage: Stage,

@@ -37,9 +37,9 @@ export class WallClock {
   /** The least and the most that it was since the last step. */
   #min = Number.POSITIVE_INFINITY;
   #max = Number.NEGATIVE_INFINITY;
-  /** What the clock showed first since the last step. */
+  /** The first time that the clock showed since the last step. */
   #from = Number.NEGATIVE_INFINITY;
-  /** What it showed between earlier steps. */
+  /** The times that it showed between earlier steps. */
   readonly #past: WallClockRange[] = [];
 
   /** Takes a reading of both clocks, and returns whether the wall clock was stepped since the last one. */

@@ -30,7 +30,7 @@ let listsFail: boolean;
 let written: string[];
 let minutes: RecordOf<'relist_minute'>[];
 let told: Known[];
-/** What was said last before each of the minutes. */
+/** The last statement before each of the minutes. */
 let said: (Known | undefined)[];
 
 beforeEach(() => {

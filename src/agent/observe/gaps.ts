@@ -113,7 +113,7 @@ export class Gaps {
   }
 }
 
-/** What is known of the agents before this one. */
+/** The known facts of the agents before this one. */
 export interface PreviousAgents {
   readonly start: Mono;
   /** The last moment that the previous agent observed; null if there was none, or if it has recorded its own end. */

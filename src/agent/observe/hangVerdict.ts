@@ -37,7 +37,7 @@ export interface HangEvidence<U extends Unanswered> {
 
 export interface Conclusion<U extends Unanswered> {
   readonly verdict: HangVerdict;
-  /** What the verdict `container` or `pod` names. */
+  /** The container or pod that the verdict names. */
   readonly named: U | null;
 }
 

@@ -47,7 +47,7 @@ function totalOf(file: string, kind: 'some' | 'full'): number | null {
   return Number.isSafeInteger(total) ? total : null;
 }
 
-/** Of the machine that this process runs on. */
+/** The pressure of the machine that this process runs on. */
 export const readPressure: ReadPressure = () => readPressureIn('/proc/pressure');
 
 /** Reads the three files of a folder. */

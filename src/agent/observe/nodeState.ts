@@ -61,7 +61,7 @@ export class NodeState {
     this.#mode = mode;
   }
 
-  /** Of the kubelet that was last scraped. */
+  /** Identity of the kubelet that was last scraped. */
   setKubeletIdentity(identity: KubeletIdentity): void {
     if (identity === this.#kubeletIdentity) return;
     this.#touched = true;

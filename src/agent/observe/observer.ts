@@ -275,7 +275,7 @@ export class Observer {
     this.#checkNow(now);
   }
 
-  /** What is due once a minute, however long nothing happens. */
+  /** The checks that are due once a minute, however long nothing happens. */
   #checkNow(now: Mono): void {
     this.#checkedAt = now;
     this.#kubelet?.save();

@@ -16,7 +16,7 @@ const AFTER_HOUR_MS = [5_000, 50_000] as const;
 const HOUR_US = 3_600_000_000;
 /** If the two clocks of the node drift apart by more than this, each minute says what the wall clock showed. */
 const MAX_DRIFT: Micros = millis(25);
-/** Of one that went on, the times of this many relists are kept at its end, beside the first: what follows is bounded by them. */
+/** This many relists at the end of a minute that went on keep their times, beside the first: what follows is bounded by them. */
 const LAST_LISTS = 2;
 
 /** One successful relist. */

@@ -76,7 +76,7 @@ export class RelistMonitor {
     return this.#wasSlow;
   }
 
-  /** What the last relist listed; null before the first. */
+  /** The last relist; null before the first. */
   get last(): Relist | null {
     return this.#last;
   }

@@ -46,14 +46,14 @@ export interface SlowStatusEvents {
 
 /** Our relists. */
 export interface SearchedLists {
-  /** What the last one listed; null before the first. */
+  /** The last relist; null before the first. */
   readonly last: Relist | null;
   /** Whether one is under way. */
   readonly areRunning: boolean;
   readonly hang: ListHang | null;
 }
 
-/** What is known of a list that hangs. */
+/** The known facts of a list that hangs. */
 export interface KnownHang {
   readonly call: ListCallName;
   readonly waited: Micros;
@@ -61,7 +61,7 @@ export interface KnownHang {
   readonly named: ContainerIdentity | null;
 }
 
-/** What a minute's record says, and the identity of what it names. */
+/** The part of a minute's record about statuses, and the identity of the one that it names. */
 interface StatusesOfMinute {
   readonly statuses: MinuteStatuses | null;
   readonly slowest: ContainerIdentity | null;

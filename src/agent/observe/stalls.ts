@@ -9,7 +9,7 @@ import type { Gaps } from './gaps.ts';
 import { HEARTBEAT } from './stream/frames.ts';
 import type { StreamSession } from './streamSession.ts';
 
-/** What a heartbeat may be late on a busy machine before it is a stall; half of `--overdue-after` if that is more. */
+/** The delay of a heartbeat on a busy machine before it is a stall; half of `--overdue-after` if that is more. */
 const MIN_SLACK = millis(250);
 
 /** The longest silence between two heartbeats of the reader, and between two ticks of the agent, that is no stall. */

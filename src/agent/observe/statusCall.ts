@@ -62,7 +62,7 @@ export class StatusCall {
     if (object.isSandbox === this.object.isSandbox) this.alikeSince += 1;
   }
 
-  /** What was answered so far says nothing of another hang. */
+  /** Answers so far say nothing of another hang. */
   forgetOthers(): void {
     this.othersSince = 0;
     this.alikeSince = 0;

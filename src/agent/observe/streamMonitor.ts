@@ -67,7 +67,7 @@ export class StreamMonitor {
   #reportedEvents: number | null = null;
   /** The session's first event has closed the gap before it. */
   #gapClosed = false;
-  /** What the policy says about the open stream. */
+  /** The policy's reason about the open stream. */
   #reason = '';
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;

@@ -22,7 +22,7 @@ const MAX_ACK_GENERATION = 2_147_483_646;
 /** After this many without an answer something is wrong. */
 const MAX_PROBES = 2;
 
-/** What a reply changed. `regressed`: the store knows less than it acknowledged before. */
+/** The effect of a reply. `regressed`: the store knows less than it acknowledged before. */
 export type ReplyEffect = 'ignored' | 'applied' | 'regressed' | 'refused';
 
 export interface EpochDeliveryOptions {

@@ -26,7 +26,7 @@ const publishKeys = () =>
     JSON.stringify({ seal: publicKeyText(seal), sign: publicKeyText(sign) }),
   );
 
-/** What a controller answers to an enrolment. */
+/** A controller's answer to an enrolment. */
 function confirmationOf(sealed: string | null, validFor = SIX_HOURS): string {
   const digest = enrolmentDigest(String(sealed));
   const sig = signatureOf(sign, enrolledStatement(US, digest, validFor));

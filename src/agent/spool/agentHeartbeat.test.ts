@@ -27,7 +27,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** What remains of an agent that ends without stopping in order is the same as after this. */
+/** An agent that ends without stopping in order leaves the same behind. */
 async function abandon(spool: Spool): Promise<void> {
   spools.splice(spools.indexOf(spool), 1);
   await spool.close();

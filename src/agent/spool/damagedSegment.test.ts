@@ -1,5 +1,5 @@
 /*
- * What is read of a spool whose files were damaged.
+ * Reading a spool with damaged files.
  */
 import { appendFileSync, cpSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

@@ -197,7 +197,7 @@ class History {
 const isDeclared = (epoch: Epoch | undefined, at: number): boolean =>
   epoch !== undefined && (epoch.isDeclaredLost(at, at) || (at < epoch.oldestSeq && at <= epoch.lastSeq));
 
-/** What the file is, whatever its epoch is called. */
+/** The kind of the file, whatever its epoch is called. */
 function kindOf(path: string): string {
   const name = path === bed.dir ? 'spool' : basename(path);
   if (name.endsWith('.seg')) return 'segment';
@@ -220,7 +220,7 @@ async function kindsOfCalls(fallback: Fallback): Promise<string[]> {
   return [...history.calls];
 }
 
-/** What went wrong under a fault; null if nothing did. */
+/** The failure under a fault; null if nothing did. */
 async function outcomeOf(fallback: Fallback, fault: Fault): Promise<string | null> {
   try {
     const lost = await new History(fallback, fault).run();

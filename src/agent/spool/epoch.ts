@@ -18,7 +18,7 @@ import { type LostRange, LostRanges } from './lostRanges.ts';
 import { type Segment, SegmentReader } from './segment.ts';
 import type { Contexts, SpoolEntry } from './segmentFormat.ts';
 
-/** What meta.json of an epoch contains. */
+/** The content of meta.json of an epoch. */
 export const EpochMetaSchema = v.object({
   epoch: uuid,
   incarnation: int4,
@@ -42,7 +42,7 @@ export interface Retirement {
   readonly context: Context | null;
 }
 
-/** What an epoch begins with, or what was recovered of it. */
+/** The content that an epoch begins with, or what was recovered of it. */
 export interface EpochContent {
   readonly meta: EpochMeta;
   readonly dir: string;
@@ -217,7 +217,7 @@ export class Epoch {
     this.#reader.forgetCache();
   }
 
-  /** What of a segment would be lost with it; null if all of it is acknowledged, or lost already. */
+  /** The part of a segment that would be lost with it; null if all of it is acknowledged, or lost already. */
   lossOf({ first, last }: Segment, cause: string): LostRange | null {
     const from = Math.max(first, this.#ackedSeq + 1);
     return this.isDeclaredLost(from, last) ? null : { from, to: last, cause };
@@ -295,7 +295,7 @@ function follows(last: SpoolEntry, next: SpoolEntry): boolean {
 export class EpochList {
   readonly current: Epoch;
   readonly #epochs: Epoch[];
-  /** Of epochs that were removed. */
+  /** Unreadable records of epochs that were removed. */
   #unreadable = 0;
 
   constructor(earlier: readonly Epoch[], current: Epoch) {

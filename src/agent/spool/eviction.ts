@@ -115,7 +115,7 @@ export class Eviction {
     this.#count(await epoch.drop(segment, cause));
   }
 
-  /** What can be read of a segment is declared lost with it. */
+  /** The readable part of a segment is declared lost with it. */
   async #lookForEnd(epoch: Epoch): Promise<void> {
     await epoch
       .findEnd()

@@ -1,6 +1,6 @@
 /*
- * What a flipped bit of a segment costs, and a block that is read from another place: on real files, through the recovery and the reader
- * of an agent.
+ * The cost of a flipped bit in a segment, and of a block that is read from another place: on real files, through the recovery and the reader of an
+ * agent.
  */
 import { appendFileSync, closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
@@ -117,7 +117,7 @@ async function written(records: readonly EvidenceRecord[]): Promise<Written> {
   return { epoch, records, path, bytes: readFileSync(path) };
 }
 
-/** What an agent finds of an epoch after its start. */
+/** An epoch as an agent finds it after its start. */
 async function recovered({ meta }: Epoch, files: SpoolFiles): Promise<Epoch> {
   const log = createLogger('fatal', 'test');
   const epochs = await recoverEpochs({ dir: bed.dir, files, log }, null);
@@ -167,7 +167,7 @@ async function lostOf({ epoch: written, records }: Written): Promise<number[]> {
   return lost;
 }
 
-/** What is lost after one bit flipped. It is right again afterwards. */
+/** The lost seqs after one bit flipped. It is right again afterwards. */
 async function lostByBit(spool: Written, bit: number): Promise<number[]> {
   const at = Math.floor(bit / 8);
   const file = openSync(spool.path, 'r+');

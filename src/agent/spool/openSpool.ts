@@ -17,7 +17,7 @@ import { type OpenedSpool, Spool, type SpoolSettings } from './spool.ts';
 export interface SpoolOptions extends SpoolSettings {
   readonly cluster: string;
   readonly node: string;
-  /** What to do when the disk cannot be used. Default: refuse. */
+  /** The reaction to a disk that cannot be used. Default: refuse. */
   readonly fallback?: 'refuse' | 'memory';
   /** Default: those of this machine. */
   readonly files?: SpoolFiles;

@@ -1,6 +1,6 @@
 /*
- * What the spool promises when power is cut at any step: a later incarnation reads every synced record, or declares it lost,
- * and reads nothing that was not written.
+ * The spool's promise when power is cut at any step: a later incarnation reads every synced record, or declares it lost, and reads nothing that was
+ * not written.
  */
 import { basename, dirname } from 'node:path';
 import * as fc from 'fast-check';

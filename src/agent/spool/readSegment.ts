@@ -6,7 +6,7 @@ import { basename } from 'node:path';
 import { isUnreadable, type SpoolFile, type SpoolFiles } from './files.ts';
 import { type Contexts, type ParsedSegment, parseSegment } from './segmentFormat.ts';
 
-/** What disks and file systems read at least. */
+/** The smallest unit that disks and file systems read. */
 const SECTOR_BYTES = 4096;
 /** Each failure can take seconds: after so many, the remainder of a segment counts as unreadable. */
 const MAX_UNREADABLE_SECTORS = 16;

@@ -1,5 +1,5 @@
 /*
- * What the reader of an epoch keeps in memory.
+ * The memory of the reader of an epoch.
  */
 import { expect, test } from 'vitest';
 import { readAll, SpoolBed, upTo, write } from '../../../test/support/spoolBed.ts';

@@ -37,7 +37,7 @@ interface OpenSegment {
   readonly file: SpoolFile;
   /** The context of its last record; null while it is empty. */
   context: Context | null;
-  /** What was written since the last fsync. */
+  /** Lines written since the last fsync. */
   unsynced: BufferedLine[];
   /** Whether an fsync of it failed: it is not synced again. */
   hasFailed: boolean;

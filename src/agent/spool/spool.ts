@@ -174,7 +174,7 @@ export class Spool {
     return this.#context;
   }
 
-  /** What the observer knows without a record, as far as all records of this epoch up to `last` say the rest; null before it said so. */
+  /** The facts that the observer knows without a record, as far as all records of this epoch up to `last` say the rest; null before it said so. */
   get known(): (Known & { readonly last: number }) | null {
     return this.#known;
   }

@@ -1,5 +1,5 @@
 /*
- * What can be searched for, how much is found, and what is said where nothing is: alike in the terminal and on the page.
+ * The shortest search, how much it finds, and what is said where it finds nothing: alike in the terminal and on the page.
  */
 
 const MIN_SEARCH = 2;

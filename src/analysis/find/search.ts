@@ -1,5 +1,5 @@
 /*
- * What a name or an id names: nodes, pods, containers and findings. `plegwatch find` and the page search alike.
+ * The objects that a name or an id names: nodes, pods, containers and findings. `plegwatch find` and the page search alike.
  */
 import { int4, text, timestamptz } from '../../store/schema/columns.ts';
 import { findings } from '../../store/schema/views.ts';

@@ -1,5 +1,5 @@
 /*
- * What was found, for a terminal: each thing with where it is, its findings, and the commands that say more.
+ * The result of a search, for a terminal: each thing with where it is, its findings, and the commands that say more.
  */
 import type { StyledText } from '../../platform/printable.ts';
 import { PLEGWATCH } from '../finding/checks.ts';
@@ -33,7 +33,7 @@ function linesOf(found: Found): Line[] {
   ];
 }
 
-/** What is said of its time, and without one. For pods and containers it is that of their last event. */
+/** The words about its time, and without one. For pods and containers it is that of their last event. */
 const LAST: Readonly<Record<Found['found'], readonly [string, string]>> = {
   node: ['last seen', 'never seen'],
   pod: ['last event', 'no event received'],

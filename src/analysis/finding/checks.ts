@@ -30,7 +30,10 @@ export function auditCommand({ cluster, node, detected_at }: FindingRow): string
 export const evidenceQuery = ({ finding_id }: FindingRow): string =>
   `SELECT * FROM plegwatch.finding_evidence WHERE finding_id = '${finding_id}' ORDER BY line, at;`;
 
-/** What the runtime, or the kubelet if the finding is about it, logged of the container, on the node; undefined for an unknown runtime or an odd id. */
+/**
+ * The command that prints what the runtime, or the kubelet if the finding is about it, logged of the container on the node; undefined for an unknown
+ * runtime or an odd id.
+ */
 export function logCommand(finding: FindingRow): string | undefined {
   const { kind, runtime_name, container_id, window_from, detected_at } = finding;
   const unit = kind === 'kubelet_late' ? 'kubelet' : UNITS[runtime_name?.toLowerCase() ?? ''];

@@ -9,7 +9,7 @@ import { findingEvidence, findings, nodeInfo } from '../../store/schema/views.ts
 export interface Finding {
   readonly finding: FindingRow;
   readonly evidence: readonly EvidenceLine[];
-  /** What the Node said of itself then; undefined if no controller had seen it yet. */
+  /** The Node's own system information of then; undefined if no controller had seen it yet. */
   readonly system: System | undefined;
 }
 export type FindingRow = Readonly<typeof findings.$inferSelect>;

@@ -36,7 +36,7 @@ const FAILED_START =
 const isResolvedMiss = ({ kind, resolved_at }: Pick<FindingRow, 'kind' | 'resolved_at'>): boolean =>
   kind === 'missed' && resolved_at !== null;
 
-/** What the kind of the finding means; empty for one of a later version. */
+/** The meaning of the kind of the finding; empty for one of a later version. */
 export function meaningOf(finding: Pick<FindingRow, 'kind' | 'cause' | 'resolved_at'>): string {
   if (isResolvedMiss(finding)) return RESOLVED_MISS;
   if (finding.kind === 'unannounced' && finding.cause === 'failed_start') return FAILED_START;
@@ -53,7 +53,7 @@ const PROOFS: Readonly<Record<string, string>> = {
     "The time in the runtime's own status says when this happened. Lists went on showing the state before it for longer than an event may take, and the event did not come then either. The runtime announces that with an event.",
 };
 
-/** What proves a miss, in a sentence; empty for other findings, of which the cause says something else. */
+/** The proof of a miss, in a sentence; empty for other findings, of which the cause says something else. */
 export const provenBy = ({ kind, cause }: Pick<FindingRow, 'kind' | 'cause'>): string =>
   kind === 'missed' ? (PROOFS[cause ?? ''] ?? '') : '';
 
@@ -63,7 +63,7 @@ export function titleOf(finding: Pick<FindingRow, 'kind' | 'event_type' | 'resol
   return event_type === null ? kind : `${kind} ${event_type}`;
 }
 
-/** What to call what the finding is about. */
+/** The name of the container that the finding is about. */
 export const containerNameOf = ({
   container_name,
   is_sandbox,
@@ -126,7 +126,7 @@ const momentAfter = (at: string, ms: number): string => new Date(Date.parse(at) 
 /** Modes in which a kubelet subscribes to no events. */
 const UNSUBSCRIBED: ReadonlySet<string> = new Set(['Generic', 'Fallback', 'HintDisabled']);
 
-/** What an event that this subscription did not get says of the kubelet's own, by how the runtime serves several subscribers. */
+/** The consequence of a lost event for the kubelet's own subscription, by how the runtime serves several subscribers. */
 const OF_KUBELET: Readonly<Record<FanOut, string>> = {
   own_queues:
     'This runtime has a queue for each subscriber, so this does not show whether the kubelet received the event. An event that the runtime never made reached nobody.',
@@ -156,7 +156,7 @@ const NOT_OBSERVED: Readonly<Record<string, string>> = {
 export const whyNotObserved = (why: string | null): string =>
   NOT_OBSERVED[why ?? ''] ?? why ?? 'no reason is given';
 
-/** What the kubelet's own status showed of a missed change, as far as it was observed. */
+/** The kubelet's own status of a missed change, as far as it was observed. */
 function knewOf({ kubelet_knew, kubelet_why, kubelet_at_least_ms, kubelet_at_most_ms }: FindingRow): string {
   const atLeast = kubelet_at_least_ms === null ? '' : milliseconds(kubelet_at_least_ms);
   if (kubelet_knew === 'shown') {
@@ -169,14 +169,14 @@ function knewOf({ kubelet_knew, kubelet_why, kubelet_at_least_ms, kubelet_at_mos
   return `Whether the kubelet's own status showed the change was not observed: ${whyNotObserved(kubelet_why)}.`;
 }
 
-/** What kubelet_late proves, and what it does not. */
+/** The meaning of kubelet_late, and its limits. */
 function latenessOf({ kubelet_at_least_ms, kubelet_at_most_ms }: FindingRow): string {
   const atLeast = milliseconds(kubelet_at_least_ms ?? 0);
   const atMost = kubelet_at_most_ms === null ? '' : `, and for at most ${milliseconds(kubelet_at_most_ms)}`;
   return `Its own status of the pod did not show the change for at least ${atLeast}${atMost}: it was asked for the pod then, and its status was watched without a gap from before the change. This does not show why. Its PLEG may not have noticed the change, or the pod's worker was busy: it holds the status up while it pulls an image or kills another container of the pod.`;
 }
 
-/** What a miss or a late status says of the kubelet; empty for other findings, and for a miss once it is resolved. */
+/** The consequence of a miss or a late status for the kubelet; empty for other findings, and for a miss once it is resolved. */
 export function kubeletOf(finding: FindingRow): string {
   const { kind, resolved_at } = finding;
   if (kind === 'kubelet_late') return latenessOf(finding);
@@ -184,7 +184,7 @@ export function kubeletOf(finding: FindingRow): string {
   return [knewOf(finding), receiptOf(finding)].filter((text) => text !== '').join(' ');
 }
 
-/** What a miss says of the events that the kubelet receives. */
+/** The consequence of a miss for the events that the kubelet receives. */
 function receiptOf({ mode, runtime_name, runtime_version }: FindingRow): string {
   if (UNSUBSCRIBED.has(mode))
     return `The kubelet was in the mode ${mode}: it subscribes to no events and learns of changes from its own lists.`;

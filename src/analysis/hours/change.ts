@@ -1,5 +1,5 @@
 /*
- * What became worse since yesterday, as the page and `plegwatch readiness` say it.
+ * The changes for the worse since yesterday, as the page and `plegwatch readiness` say it.
  */
 import type { SqlRunner } from '../../store/runner.ts';
 import { HOUR_MS, hourOf, readPoolHours } from './hours.ts';
@@ -8,7 +8,7 @@ import { type Change, changeSince, DAY_HOURS } from './worse.ts';
 /** More than any fleet has: the sentence is about all. */
 const MAX_POOLS = 20_000;
 
-/** Of the clusters, null for all that may be read. */
+/** The change in the clusters, null for all that may be read. */
 export async function readChange(
   sql: Pick<SqlRunner, 'run'>,
   clusters: readonly string[] | null,

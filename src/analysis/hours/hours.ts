@@ -1,5 +1,5 @@
 /*
- * What went wrong in each pool, hour by hour: missed events, kubelets in fallback, slow or hung PLEG, and time that nobody observed.
+ * The problems of each pool, hour by hour: missed events, kubelets in fallback, slow or hung PLEG, and time that nobody observed.
  */
 import { int4, int4Array, text, timestamptz } from '../../store/schema/columns.ts';
 import { nullable, type RowOf, rowOf, statement, word } from '../../store/statement.ts';

@@ -1,5 +1,5 @@
 /*
- * What became worse since yesterday, where, and since when, in one sentence: the last 24 hours against the 24 before, pool by pool.
+ * The change for the worse since yesterday, where, and since when, in one sentence: the last 24 hours against the 24 before, pool by pool.
  *
  *   missed       more missed events than chance explains: more than twice the square root of both days together. Those of the day before count as if it
  *                had been watched for as long as the last one. After a day that was watched for 90 % and had none, any missed event is worse
@@ -23,7 +23,7 @@ export const DAY_HOURS = 24;
 
 type Pool = Pick<PoolHours, 'cluster' | 'pool' | 'nodes' | 'silent'>;
 type Figures = Pick<PoolHours, 'missed' | 'fallen' | 'slow' | 'knownSeconds' | 'watchedSeconds'>;
-/** Of a pool. */
+/** Days of a pool. */
 interface Days {
   readonly pool: Pool;
   readonly before: Figures;
@@ -82,7 +82,7 @@ function whyUnknown(days: readonly Days[], silent: number): string {
 const isComparable = ({ before, today }: Days): boolean =>
   sum(before.watchedSeconds) > 0 && sum(today.watchedSeconds) > 0;
 
-/** What a rule says of the pool for which it is worst, and of how many others. */
+/** A rule's clause about the pool for which it is worst, and about how many others. */
 function clauseOf(days: readonly Days[], rule: (days: Days) => Worse | undefined, end: number): string[] {
   const found = days.flatMap((each) => {
     const worse = rule(each);

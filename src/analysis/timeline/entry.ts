@@ -21,5 +21,5 @@ export type NodeRow = Readonly<
   Pick<typeof nodes.$inferSelect, 'cluster' | 'node' | 'first_seen' | 'last_seen'>
 >;
 
-/** What every pod causes when it starts or ends. */
+/** Entries that every pod causes when it starts or ends. */
 export const isRoutine = ({ kind }: TimelineEntry): boolean => kind === 'event' || kind === 'change';

@@ -35,7 +35,7 @@ export function sentenceOf(entry: TimelineEntry): string {
   }
 }
 
-/** What a kind of finding does not say by its name. */
+/** The meaning of a kind of finding beyond its name. */
 const FINDINGS: Readonly<Record<string, string>> = {
   unobservable: ' (it cannot be known whether it was sent)',
   unannounced: ' (this runtime never announces it)',
@@ -59,7 +59,7 @@ const isResolvedMiss = (entry: TimelineEntry): boolean =>
 
 const findingKindOf = ({ what }: TimelineEntry): string => what.split(' ')[0] ?? '';
 
-/** What several entries of one signature are, after a number. */
+/** Several entries of one signature, after a number. */
 export function pluralOf(entry: TimelineEntry): string {
   const { kind, what } = entry;
   if (kind === 'finding') return isRepeatedSoon(entry) ? findingKindOf(entry) : what;
@@ -68,7 +68,7 @@ export function pluralOf(entry: TimelineEntry): string {
   return `times ${what}`;
 }
 
-/** Of missed events each matters; of other findings that they go on. */
+/** Each missed event matters by itself; other findings matter because they go on. */
 export const isRepeatedSoon = (entry: TimelineEntry): boolean =>
   entry.kind === 'finding' && findingKindOf(entry) !== 'missed';
 
@@ -106,7 +106,7 @@ function lengthOf({ at, until }: TimelineEntry): string {
   return `for ${duration(Date.parse(until) - Date.parse(at))}`;
 }
 
-/** What makes an entry a repetition of another one: it, and the reason. The detail of an opened subscription is only a time. */
+/** The signature that makes an entry a repetition of another one: it, and the reason. The detail of an opened subscription is only a time. */
 export function signatureOf(entry: TimelineEntry): string {
   const { kind, what, detail } = entry;
   if (kind === 'finding') return `${kind} ${isRepeatedSoon(entry) ? findingKindOf(entry) : what}`;

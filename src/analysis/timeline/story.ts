@@ -21,7 +21,7 @@ export interface StoryLine {
   readonly text: () => string;
 }
 
-/** What was left out for the limit. */
+/** The entries left out for the limit. */
 export interface Cut {
   entries: number;
   readonly from: string;

@@ -214,7 +214,7 @@ export class BatchCommitter {
     }
   }
 
-  /** Of a group that failed, only one batch may be at fault; nobody is if Postgres is unavailable. */
+  /** In a group that failed, only one batch may be at fault; nobody is if Postgres is unavailable. */
   #takeApart(group: readonly WaitingBatch[], error: unknown): void {
     const kind = databaseErrorKind(error);
     if (kind === 'timeout') this.#maxRecords = Math.max(MIN_RECORDS, this.#maxRecords / 2);

@@ -1,5 +1,5 @@
 /*
- * What every row of a batch shares, and what is known of the batch's times.
+ * The fields that every row of a batch shares, and what is known of the batch's times.
  */
 import { invariant } from '../../platform/invariant.ts';
 import { type Envelope, readObjects } from '../../protocol/batch.ts';
@@ -37,7 +37,7 @@ export interface BatchTimes {
   readonly epochStart: number;
 }
 
-/** What is known of the epoch of a batch, and of its context, which is stored. */
+/** The known state of the epoch of a batch, and of its context, which is stored. */
 interface ScopeOfEpoch {
   readonly node_id: number;
   readonly context_id: number;

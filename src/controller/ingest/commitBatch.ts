@@ -55,7 +55,7 @@ export interface CommittedBatch {
   readonly unbelieved: readonly UnbelievedClaim[];
 }
 
-/** What can be done with a batch: all of it, or none. */
+/** The outcome of a batch: all of it, or none. */
 export type CommitOutcome = CommittedBatch | RejectedBatch;
 
 /** Adds transitions to the watches of the status lag. */
@@ -200,7 +200,7 @@ export interface WrittenBatch extends EpochAdvance {
   readonly closed: readonly string[];
 }
 
-/** What is left to do for batches, each of another node, from `enqueue` on. */
+/** The remaining steps for batches, each of another node, from `enqueue` on. */
 export async function finishBatches(
   runner: SqlRunner,
   { clusterId, settings, partitions, watches }: CommitContext,

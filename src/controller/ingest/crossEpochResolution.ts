@@ -41,7 +41,7 @@ export async function resolveAcrossEpochs(
   }));
 }
 
-/** Of batches of several nodes, those that may resolve something: they have misses themselves, or events of nodes with stored misses. */
+/** The batches of several nodes that may resolve something: they have misses themselves, or events of nodes with stored misses. */
 export async function mayResolve<B extends BatchRecords>(
   runner: SqlRunner,
   batches: readonly B[],

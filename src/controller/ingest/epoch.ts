@@ -52,7 +52,7 @@ export type UnbelievedClaim = (typeof UNBELIEVED_CLAIMS)[number];
 /** A batch is believed to be sealed so much ahead of the database's clock, in microseconds: the epoch may have been dated late. */
 const MAX_SEALED_AHEAD_US = 3_600_000_000;
 
-/** What is known of the epoch of a batch: store.known_of_batch. */
+/** The known state of the epoch of a batch: store.known_of_batch. */
 export interface LockedEpoch extends Omit<RowOf<typeof readEpochs>, 'place' | 'context_id' | 'fresh'> {
   readonly is: 'locked';
   /** The seqs of the batch that were not received yet. */
@@ -113,7 +113,7 @@ export interface BatchOfLockedEpoch {
   readonly mayChangeAttributed: boolean;
 }
 
-/** What is known of the epochs of batches that the caller has locked with their nodes; null for a batch that is not plain: readEpochs.sql. */
+/** The known state of the epochs of batches that the caller has locked with their nodes; null for a batch that is not plain: readEpochs.sql. */
 export async function readLockedEpochs(
   runner: SqlRunner,
   clusterId: number,

@@ -1,5 +1,5 @@
 /*
- * What a stored batch changes about its epoch and its node. The acked seq is read from what is about to be committed.
+ * The changes of a stored batch to its epoch and its node. The acked seq is read from what is about to be committed.
  */
 
 import { invariant } from '../../platform/invariant.ts';
@@ -96,7 +96,7 @@ async function applyToEpochs(
   return rows;
 }
 
-/** Of a signed batch only, so that nobody else can let a chain end; and of one that is stored, so that repeated batches add no rows. */
+/** The head of a signed batch only, so that nobody else can let a chain end; and of one that is stored, so that repeated batches add no rows. */
 const headOf = ({ envelope: { head }, scope, records }: EpochAdvance): SignedHead | null =>
   scope.isSigned && records.length > 0 && head !== undefined ? head : null;
 

@@ -6,7 +6,7 @@ import { ACCEPTED_VERSIONS } from '../../protocol/batch.ts';
 import { FLOW_SETTINGS_TTL_S, type FlowSettings, flowSettingsKey } from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
 
-/** What all agents of a cluster together may have unacknowledged in Redis, but at most this share of its memory. */
+/** The bytes that all agents of a cluster together may have unacknowledged in Redis, but at most this share of its memory. */
 const BUDGET_BYTES = 128 * 1024 * 1024;
 const BUDGET_SHARE = 0.5;
 const MIN_WINDOW = 16 * 1024;

@@ -21,13 +21,13 @@ import { redisScript } from '../../redis/scripts.ts';
 
 export const REMOVAL_KINDS = ['bad_id', 'oversized', 'bad_sign', 'stray_inbox'] as const;
 
-/** What was removed unread. */
+/** A field that was removed unread. */
 export interface Removal {
   readonly kind: (typeof REMOVAL_KINDS)[number];
   readonly queue: number;
   /** How its id begins; empty for all of a queue. */
   readonly id: string;
-  /** Of the id and the data; null where nobody counted them. */
+  /** Size of the id and the data; null where nobody counted them. */
   readonly bytes: number | null;
 }
 

@@ -207,7 +207,7 @@ async function handleInput(
 /** An input that is a batch which its node may have sent. */
 export interface ReadInput extends AttributedBatch {
   readonly input: string;
-  /** Of its JSON. */
+  /** Size of its JSON. */
   readonly bytes: number;
 }
 

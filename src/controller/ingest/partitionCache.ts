@@ -21,7 +21,7 @@ const TABLES: Readonly<Record<RecordType, readonly string[]>> = {
   node_state: [],
 };
 
-/** What holds the rows of a table of one day. */
+/** A partition that holds the rows of a table of one day. */
 export interface Partition {
   readonly table: string;
   readonly day: number;

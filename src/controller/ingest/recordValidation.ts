@@ -23,7 +23,7 @@ export interface UnstorableRecord {
   readonly seq: number;
   readonly cause: 'unreadable' | 'absurd_time' | 'expired' | 'refused_by_database' | 'timed_out';
   readonly error: string;
-  /** What arrived, as JSON; null if the record itself is fine. */
+  /** The record that arrived, as JSON; null if the record itself is fine. */
   readonly bytes: string | null;
 }
 
@@ -32,7 +32,7 @@ export interface ValidatedRecords {
   readonly unstorable: UnstorableRecord[];
 }
 
-/** What bounds the days that can be stored. */
+/** The bounds of the days that can be stored. */
 export interface StorableDays extends Pick<StoreSettings, 'eventRetentionDays' | 'findingRetentionDays'> {
   readonly today: number;
 }
@@ -101,7 +101,7 @@ export function isOfType<T extends RecordType>(record: EvidenceRecord, type: T):
   return record.type === type;
 }
 
-/** What the schema of one field cannot say: the nanoseconds of a runtime have to fit 64 bits. */
+/** A check that the schema of one field cannot make: the nanoseconds of a runtime have to fit 64 bits. */
 function outOfBounds(record: EvidenceRecord): string | null {
   if (record.type !== 'container_event') return null;
   const ns = BigInt(record.createdNs);

@@ -18,7 +18,7 @@ export interface Rejection {
     | 'enrolment'
     | AttributionRefusal;
   readonly error: string;
-  /** What the input says; it is not believed. */
+  /** The node that the input names; it is not believed. */
   readonly claimedNode: string;
   readonly input: string;
 }

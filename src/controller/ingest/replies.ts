@@ -47,7 +47,7 @@ export class ReplyError extends Error {
 export interface ReplyContext {
   readonly redis: RedisClient;
   readonly cluster: string;
-  /** What replies are signed with, null while it is not known; null if they are not signed. */
+  /** The key that signs replies, null while it is not known; null if they are not signed. */
   readonly signKey: (() => KeyObject | null) | null;
 }
 

@@ -26,7 +26,7 @@ export const ATTRIBUTION_REFUSALS = [
 ] as const;
 export type AttributionRefusal = (typeof ATTRIBUTION_REFUSALS)[number];
 
-/** What is known of a job's sender. */
+/** The known facts of a job's sender. */
 export type Sender =
   | { readonly is: 'signed'; readonly node: string }
   | { readonly is: 'unsigned' }
@@ -48,7 +48,7 @@ export class Attribution {
     this.#keys = keys;
   }
 
-  /** Who sent a job. An unsigned one is refused only once its node is known: see {@link mayBeUnsigned}. */
+  /** The sender of a job. An unsigned one is refused only once its node is known: see {@link mayBeUnsigned}. */
   async senderOf(data: unknown): Promise<Sender> {
     const signed = signedBatchIn(data);
     if (signed === null) return { is: 'unsigned' };

@@ -29,7 +29,7 @@ export interface RunningKeys {
   readonly attribution: Attribution;
   /** Null if nobody can enrol here. */
   readonly enroller: Enroller | null;
-  /** What replies are signed with, null while it is not known; null if they are not signed. */
+  /** The key that signs replies, null while it is not known; null if they are not signed. */
   readonly signKey: (() => KeyObject | null) | null;
   /** Waits for the enrolments that are under way. */
   stop(): Promise<void>;

@@ -1,6 +1,6 @@
 /*
- * What the API server says of an agent's token: that it is valid, for our audience, of the agents' service account, and bound to a pod
- * that exists and runs on the node.
+ * The API server's review of an agent's token: that it is valid, for our audience, of the agents' service account, and bound to a pod that exists and
+ * runs on the node.
  *
  * Tokens name their node from Kubernetes 1.30 on (the claim `node`); before that the pod is read.
  */

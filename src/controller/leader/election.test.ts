@@ -1,5 +1,5 @@
 /*
- * What a candidate does that could not do the work, by what its looks at the Lease show. Elections on a real API server: test/integration/election.test.ts.
+ * A candidate that could not do the work, by its looks at the Lease. Elections on a real API server: test/integration/election.test.ts.
  */
 import * as v from 'valibot';
 import { expect, test } from 'vitest';
@@ -18,7 +18,7 @@ const heldBy = (holderIdentity: string): KubeObject =>
 const FREE = heldBy('');
 const TAKEN = heldBy('another');
 
-/** What it does at each of these looks at the Lease. The last one is repeated. */
+/** Its actions at each of these looks at the Lease. The last one is repeated. */
 async function doneWhile(leases: readonly KubeObject[]): Promise<string[]> {
   const done: string[] = [];
   const looked = Promise.withResolvers<void>();

@@ -76,7 +76,7 @@ class Candidate implements Election {
   #leading: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
   /** How many looks in a row have shown that nobody leads. */
   #vacantLooks = 0;
-  /** What is done while nobody leads. */
+  /** The work while nobody leads. */
   #vacancy: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
 
   constructor(options: ElectionOptions) {

@@ -1,5 +1,5 @@
 /*
- * What a leader writes, and only while it leads. A controller that was frozen may wake up long after another one took its Lease, so:
+ * The writes of a leader, made only while it leads. A controller that was frozen may wake up long after another one took its Lease, so:
  *
  *   Postgres     each leader begins a term, and each of its transactions checks that its term is the latest one. The next leader
  *                waits for the transactions under way

@@ -1,6 +1,6 @@
 /*
- * What only the leader does, when it is this controller's turn: by a Lease, or always. It writes reports and Events, publishes conditions on Nodes if it
- * is to, records Ready conditions and the labels of Nodes, measures status lags, and reads the figures of the metrics.
+ * The leader's work, when it is this controller's turn: by a Lease, or always. It writes reports and Events, publishes conditions on Nodes if it is
+ * to, records Ready conditions and the labels of Nodes, measures status lags, and reads the figures of the metrics.
  */
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import type { Logger } from '../../platform/log.ts';
@@ -140,7 +140,10 @@ async function startCandidacy(
   };
 }
 
-/** Of a controller that waits for a service at its start: reports say after a while that the present is unknown, unless another controller leads. */
+/**
+ * The stand-in of a controller that waits for a service at its start: reports say after a while that the present is unknown, unless another
+ * controller leads.
+ */
 export const startStandIn = (config: ControllerConfig, log: Logger) =>
   startCandidacy(config, log, (kube, vacant) => sayUnknown(config, kube, log, vacant));
 
@@ -148,8 +151,8 @@ export const startStandIn = (config: ControllerConfig, log: Logger) =>
 const FAILING_MS = 30_000;
 
 /**
- * Of a controller that ends because of an error: reports say that the present is unknown, unless another controller leads. Resolves when they do, and
- * after half a minute at the latest.
+ * The last act of a controller that ends because of an error: reports say that the present is unknown, unless another controller leads. Resolves when
+ * they do, and after half a minute at the latest.
  */
 export async function reportFailure(
   config: ControllerConfig,

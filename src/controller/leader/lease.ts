@@ -66,7 +66,7 @@ export function parseLease(object: KubeObject): Lease {
   };
 }
 
-/** What a candidate has seen of a Lease, and when it changed. */
+/** The Lease as a candidate has seen it, and when it changed. */
 export class LeaseObservation {
   #version = '';
   #changedAt = mono(0);

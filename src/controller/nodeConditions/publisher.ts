@@ -37,7 +37,7 @@ import {
   verdictsOf,
 } from './verdicts.ts';
 
-/** What became of a write. */
+/** The results of a write. */
 export const PUBLISH_RESULTS = ['written', 'no_node', 'conflict', 'refused'] as const;
 export type PublishResult = (typeof PUBLISH_RESULTS)[number];
 
@@ -68,7 +68,7 @@ const DEFAULT_PACE: PublisherPace = {
 };
 /** Every write of a Node goes to whatever watches Nodes, which may be a program on each of them. The kubelets of 5,000 nodes write 17 a second. */
 const WRITES_PER_SECOND = 5;
-/** Of one Node: three at once, then one in twenty minutes. */
+/** The limit of one Node: three at once, then one in twenty minutes. */
 const NODE_LIMIT = { capacity: 3, interval: millis(1_200_000) };
 /** So that a problem that settles meanwhile does not wait for a whole fleet. */
 const MAX_PER_PASS = 25;
@@ -82,7 +82,7 @@ interface Noted {
   readonly verdicts: readonly { readonly verdict: Verdict; readonly since: Mono }[];
 }
 
-/** What a Node had when its last write was answered. */
+/** The state of a Node when its last write was answered. */
 interface Answer {
   readonly uid: string;
   readonly published: readonly PublishedCondition[];
@@ -180,7 +180,7 @@ export class Publisher {
     this.#hasRead = true;
   }
 
-  /** What is to be written to the Node now, if anything is. */
+  /** The writes that are due to the Node now, if any are. */
   #plan(name: string): readonly PlannedWrite[] {
     const present = this.#options.nodes.get(name);
     const noted = this.#noted.get(name);
@@ -198,7 +198,7 @@ export class Publisher {
     return conditions === null ? [] : [{ name, uid: present.uid, conditions }];
   }
 
-  /** What the Node has, by the last answer to a write while the watch may not show that yet. */
+  /** The conditions of the Node, by the last answer to a write while the watch may not show that yet. */
   #published(name: string, { uid, published }: KubeNode, now: Mono): readonly PublishedCondition[] {
     const answer = this.#answers.get(name);
     if (answer === undefined) return published;

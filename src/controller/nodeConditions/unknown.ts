@@ -1,7 +1,7 @@
 /*
- * What Nodes say while no controller can work. A problem that nobody can confirm becomes Unknown, because programs act on it. A condition without a
- * problem stays: they also taint Nodes for whatever is not False, and an outage of plegwatch is none of its Nodes. The next leader writes what is so
- * again.
+ * The conditions of Nodes while no controller can work. A problem that nobody can confirm becomes Unknown, because programs act on it. A condition
+ * without a problem stays: they also taint Nodes for whatever is not False, and an outage of plegwatch is none of its Nodes. The next leader writes
+ * what is so again.
  */
 import { type KubeClient, pagesOf } from '../../kube/client.ts';
 import { NODES } from '../../kube/object.ts';

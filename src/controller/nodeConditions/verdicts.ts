@@ -1,5 +1,5 @@
 /*
- * What a report says, as conditions of its Node for programs that act on them. Pure.
+ * The statements of a report, as conditions of its Node for programs that act on them. Pure.
  *
  *   verdict   a condition in the convention of node-problem-detector: True is the problem, False is none, Unknown is not known
  *   withheld  no verdict: evidence waits to be stored, which says nothing of any node, so the Nodes keep the conditions that they have

@@ -23,7 +23,7 @@ import type { NodeWatch } from './nodeWatch.ts';
 
 /** Beyond this many pending changes, only the latest of each node is kept. */
 const MAX_PENDING = 20_000;
-/** Of each node this many changes are kept, to be stored again. */
+/** This many changes of each node are kept, to be stored again. */
 const MAX_KEPT = 20;
 const RECHECK_MS = 300_000;
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
@@ -42,7 +42,7 @@ interface PendingCondition {
 
 /** A kind of changes. `at` is in microseconds since 1970. */
 export interface ConditionHistory<Change extends { readonly at: number }> {
-  /** What is logged for each change, with its fields. */
+  /** The log message for each change, with its fields. */
   readonly changed: string;
   fields(change: Change): object;
   /** Whether a condition changed since the latest recorded change; null if it did not, or was not recorded. */

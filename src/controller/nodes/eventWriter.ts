@@ -28,7 +28,7 @@ import { listOccurrences } from './statements.ts';
 /** An apply is a patch, and a create if there is no such object. */
 export const EVENT_RIGHTS = rightsOn(EVENTS, ['create', 'patch']);
 
-/** What became of an Event. */
+/** The results of an Event. */
 export const EVENT_RESULTS = ['written', 'suppressed', 'refused'] as const;
 export type EventResult = (typeof EVENT_RESULTS)[number];
 
@@ -97,7 +97,7 @@ export class EventWriter {
   readonly #ofCluster = hourly(MAX_PER_HOUR);
   readonly #ofNodes = new Map<string, TokenBucket>();
   readonly #series = new Map<string, Series>();
-  /** What became of the occurrences of the last pass: an admitted one has its tokens, however often its write has to be tried. */
+  /** The results of the occurrences of the last pass: an admitted one has its tokens, however often its write has to be tried. */
   #states = new Map<string, 'admitted' | 'done'>();
 
   constructor(options: EventWriterOptions) {

@@ -1,5 +1,5 @@
 /*
- * What the message of a Node's Ready condition says about PLEG.
+ * The statement about PLEG in the message of a Node's Ready condition.
  *
  * The kubelet joins the texts of all problems: "[container runtime is down, PLEG is not healthy: pleg was last seen active 3m5.2s ago;
  * threshold is 3m0s]" (kubelet pkg/kubelet/runtime.go, runtimeErrors; pleg/generic.go, Healthy; pleg/evented.go, Healthy). A threshold

@@ -47,7 +47,7 @@ export const AGENT_REASONS = [...AGENT_STATES, 'TwoAgents'] as const;
 const MAX_UNCOVERED_S = 86.4;
 const UNCOVERED = `${MAX_UNCOVERED_S} s of the last 24 hours, counted from when the node was first seen,`;
 
-/** Of the evidence what says how a node is now. */
+/** The part of the evidence that says how a node is now. */
 export type PresentRow = Pick<
   EvidenceRow,
   'now' | 'last_seen' | 'ingest_caught_up_ms' | 'kubelet_version' | 'list_hang'
@@ -90,7 +90,7 @@ function twoAgents(boots: readonly BootRow[], isUnsigned: boolean): ConditionSta
   return yes('TwoAgents', `Agents of two machines report under this name${unsigned}: ${named.join(', ')}.`);
 }
 
-/** What the condition says of an agent that reports. */
+/** The condition of an agent that reports. */
 function reporting({ attributed, boots }: Pick<EvidenceRow, 'attributed' | 'boots'>): ConditionState {
   if (boots.length > 0) return twoAgents(boots, attributed === false);
   return attributed === false ? REPORTING_UNSIGNED : REPORTING;
@@ -133,7 +133,7 @@ export function presentStates(row: PresentRow, options: SilenceOptions) {
   };
 }
 
-/** Of what has conditions: a status, or evidence. */
+/** The condition of an object that has conditions: a status, or evidence. */
 export const conditionOf = <C extends { readonly type: string }>(
   { conditions }: { readonly conditions: readonly C[] },
   type: ConditionType,
@@ -147,7 +147,7 @@ export function isReporting(
   return last_seen !== null && Date.parse(now) - Date.parse(last_seen) <= silentAfterMs;
 }
 
-/** What says whether an agent reports. */
+/** The columns that say whether an agent reports. */
 export type AgentRow = Pick<PresentRow, 'now' | 'last_seen' | 'ingest_caught_up_ms' | 'conditions'>;
 
 export function agentReporting(row: AgentRow, options: SilenceOptions): ConditionState<AgentReason> {
@@ -191,7 +191,7 @@ function relistHealthy({ state, list_hang }: PresentRow, agent: ConditionState):
       );
 }
 
-/** What a list that hangs waits for. If no status holds it up, the runtime does. */
+/** The cause of a list that hangs. If no status holds it up, the runtime does. */
 export function heldUpBy({
   verdict,
   pod_namespace,

@@ -85,7 +85,7 @@ export const complete = <F extends Fields>(description: string, fields: F): Sche
   description,
   ...entry(fields),
 });
-/** Of entries that are complete. `key`: the field that no two of them have alike. */
+/** A list of entries that are complete. `key`: the field that no two of them have alike. */
 export const list = <F extends Fields>(
   maxItems: number,
   description: string,

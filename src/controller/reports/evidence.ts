@@ -45,7 +45,7 @@ const FindingCount = v.object({ kind: v.string(), count: v.number() });
 /** As of the last build, with its transition time. */
 const StoredCondition = v.object(texts('type', 'status', 'since'));
 
-/** Of the nodes with these ids, ordered by name. */
+/** The evidence of the nodes with these ids, ordered by name. */
 export const readEvidence = statement(
   readEvidenceSql,
   rowOf({

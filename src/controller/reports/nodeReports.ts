@@ -62,7 +62,7 @@ export class NodeReports {
     this.#changedNodes.add(name);
   }
 
-  /** What is kept of a report. */
+  /** The part of a report that is kept. */
   project(report: KubeObject): WatchedReport {
     const { metadata } = report;
     const owner = metadata.ownerReferences.find(({ kind }) => kind === 'Node');

@@ -22,7 +22,7 @@ import {
 } from './statements.ts';
 import type { ReportCondition, ReportStatus } from './status.ts';
 
-/** What is to be written, or would be. */
+/** The report that is to be written, or would be. */
 export interface BuiltReport {
   readonly status: ReportStatus;
   readonly digest: string;

@@ -6,7 +6,7 @@ import { list, oneOf, optional, repeated, string, withDefault, withShort } from 
 import { DATABASE_SETTINGS } from '../../store/settings.ts';
 
 export const REPORT_OUTPUTS = ['table', 'wide', 'json', 'yaml', 'csv'] as const;
-/** What a report can be searched for by a script. */
+/** The failures that a script can search reports for. */
 export const REPORT_FAILURES = ['missed', 'fallback', 'unknown', 'incomplete', 'silent'] as const;
 
 export const REPORT_SETTINGS = {

@@ -1,5 +1,5 @@
 /*
- * What is written while no controller can work, with an API server of the test's own.
+ * Reports while no controller can work, with an API server of the test's own.
  */
 import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /*
- * What reports say while no controller can work, because the store is away or a setting is wrong: that the present is unknown. History stays, and so
+ * Reports while no controller can work, because the store is away or a setting is wrong: they say that the present is unknown. History stays, and so
  * does observedAt. The next leader writes these reports again.
  */
 import * as v from 'valibot';
@@ -9,7 +9,7 @@ import { REPORT_API, type ReportCondition } from './status.ts';
 import { timestamp } from './text.ts';
 import { Withdrawal } from './withdrawal.ts';
 
-/** Of every condition that says so. */
+/** The fields of every condition that says so. */
 export const CONTROLLER_FAILS = {
   reason: 'ControllerFails',
   message: 'No controller can work: the present is not known. The log of the controller says why.',
@@ -20,7 +20,7 @@ const INTERVAL_MS = 50;
 const ConditionsSchema = v.array(
   v.looseObject({ type: v.string(), status: v.string(), reason: v.string(), lastTransitionTime: v.string() }),
 );
-/** What is replaced of a status; the rest is kept as it is. */
+/** The replaced part of a status; the rest is kept as it is. */
 const StatusSchema = v.looseObject({ conditions: ConditionsSchema });
 
 /** Whether a report says that no controller can work. */

@@ -1,5 +1,5 @@
 /*
- * What is not observed of a node now, and why: by the conditions of its report, in their words. A node of which everything is observed has none.
+ * The unobserved parts of a node now, and why: by the conditions of its report, in their words. A node of which everything is observed has none.
  */
 import {
   type AgentReason,
@@ -15,7 +15,7 @@ export interface Unobserved {
   readonly what: 'everything' | 'events' | 'lists' | 'mode';
   /** The reason of the condition. */
   readonly reason: string;
-  /** What kept the agent from the kubelet's metrics, such as Forbidden; null for all else. */
+  /** The cause that kept the agent from the kubelet's metrics, such as Forbidden; null for all else. */
   readonly cause: string | null;
   readonly message: string;
   /** Null if it never was observed, or nobody knows since when it is not. */

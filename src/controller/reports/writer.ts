@@ -35,7 +35,7 @@ import { type BuiltReport, ReportQueue } from './queue.ts';
 import type { DueReport } from './statements.ts';
 import type { ReportCondition } from './status.ts';
 
-/** What became of a report that was due. */
+/** The results of a report that was due. */
 export const REPORT_RESULTS = [
   'written',
   'refreshed',

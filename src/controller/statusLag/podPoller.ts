@@ -27,7 +27,7 @@ import type { ClaimedWatch } from './statements.ts';
 import { MAX_SAMPLE_DELAY_MS, type WatchKind, waitAfter } from './watchLimits.ts';
 import { type StoreClock, WatchStore } from './watchStore.ts';
 
-/** Of every namespace. */
+/** Rights in every namespace. */
 export const POD_RIGHTS = rightsOn(podsOf(''), ['get']);
 
 interface PodPollerMetrics {

@@ -1,5 +1,5 @@
 /*
- * What a read of a pod means for a watch. Pure.
+ * The consequence of a read of a pod for a watch. Pure.
  *
  *   published   the status shows the transition, so the lag is known
  *   stale       it does not yet, so the pod is read again

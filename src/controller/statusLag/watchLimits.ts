@@ -8,7 +8,7 @@ export const WATCH_KINDS = ['overdue', 'fallback', 'sample'] as const;
 export type WatchKind = (typeof WATCH_KINDS)[number];
 
 interface WatchLimits {
-  /** Of a cluster. */
+  /** Watches of a cluster. */
   readonly max: number;
   readonly maxOfNode: number;
   /** A pod is read for this long, unless its status shows the transition before. */

@@ -153,7 +153,7 @@ export class WatchStore {
   }
 }
 
-/** Of three days: the store's clock, which decides the day, may differ from ours. */
+/** Partitions of three days: the store's clock, which decides the day, may differ from ours. */
 async function makePartitions(runner: SqlRunner, today: number): Promise<void> {
   for (const day of [today - 1, today, today + 1]) {
     await ensurePartition(runner, 'finding_update', day);

@@ -1,5 +1,5 @@
 /*
- * Who may read. One of four kinds: src/ui/settings.ts says when which applies.
+ * Access to the page. One of four kinds: src/ui/settings.ts says when which applies.
  */
 import type { IncomingMessage } from 'node:http';
 import { RequestError } from '../requestError.ts';
@@ -11,8 +11,8 @@ export interface Access {
 }
 
 /**
- * Whoever is on this machine. A page of another site that made a browser resolve its own name to this machine would have that name as its
- * host: DNS rebinding.
+ * Access from this machine. A page of another site that made a browser resolve its own name to this machine would have that name as its host: DNS
+ * rebinding.
  */
 export const loopbackAccess: Access = {
   async check(request) {

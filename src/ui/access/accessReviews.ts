@@ -28,7 +28,7 @@ export type Refusal = RequestError | null;
 /** Resolves if `who` may read, of whom `review` asks the API server unless the answer is known. Throws RequestError. */
 type AccessReviews = (who: string, review: () => Promise<Refusal>) => Promise<void>;
 
-/** Of each kind. */
+/** The maximum of each kind. */
 const MAX_REMEMBERED = 1_000;
 /** A right that is taken back, or a token that expires, is noticed after this time. */
 const ALLOWED_FOR = millis(60_000);

@@ -1,5 +1,5 @@
 /*
- * Who may read behind a proxy, by real requests, with an API server that answers what the test says.
+ * Access behind a proxy, by real requests, with an API server that answers what the test says.
  */
 import { once } from 'node:events';
 import { createServer, type OutgoingHttpHeaders, request, type Server } from 'node:http';

@@ -1,5 +1,5 @@
 /*
- * Who may read behind a proxy that logs people in: it names the user, and the groups of the user, in headers.
+ * Access behind a proxy that logs people in: it names the user, and the groups of the user, in headers.
  *
  * Only the proxy may say who asks: anybody else could send the same headers. Without addresses it is on this machine. With them nobody else
  * on this machine is believed: behind a sidecar of a mesh, or through a port-forward, everybody comes from there.
@@ -27,7 +27,7 @@ interface ProxyUser {
 
 const MAX_NAME = 256;
 const MAX_GROUPS = 200;
-/** What the names of users and groups of Kubernetes itself begin with: no login elsewhere gives one. */
+/** The prefix of the users and groups of Kubernetes itself: no login elsewhere gives one. */
 const OF_KUBERNETES = 'system:';
 /** As the API server adds for a user whom it knows. */
 const EVERY_USER = `${OF_KUBERNETES}authenticated`;

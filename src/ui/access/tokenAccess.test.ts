@@ -1,5 +1,5 @@
 /*
- * Who may read by a token, with an API server that answers what the test says.
+ * Access by a token, with an API server that answers what the test says.
  */
 import type { IncomingMessage } from 'node:http';
 import { beforeEach, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import { tokenAccess } from './tokenAccess.ts';
 const second = 1_000_000;
 let now: Mono;
 let may: boolean;
-/** What happens while the API server answers. */
+/** A step while the API server answers. */
 let whileAsked: () => Promise<void>;
 let reviews: string[];
 let access: Access;

@@ -1,5 +1,5 @@
 /*
- * Who may read by a token of the cluster's API server: a TokenReview says whose it is, a SubjectAccessReview whether that user may.
+ * Access by a token of the cluster's API server: a TokenReview says whose it is, a SubjectAccessReview whether that user may.
  */
 import type { IncomingMessage } from 'node:http';
 import type { KubeClient } from '../../kube/client.ts';

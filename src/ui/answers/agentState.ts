@@ -17,7 +17,7 @@ export const AGENT_COLUMNS = {
 interface Row {
   readonly lastSeen: string | null;
   readonly caughtUpMs: number;
-  /** Of the condition AgentReporting of its report. */
+  /** Status of the condition AgentReporting of its report. */
   readonly agentStatus: string | null;
   readonly agentSince: string | null;
   /** Null until the agent has said what it observes. */

@@ -15,7 +15,7 @@ import { endOf, lastEnded } from './timelineRows.ts';
 
 const DAY_MS = 86_400_000;
 const MAX_DAYS = 400;
-/** Of one day of one cluster each. */
+/** Rows of one day of one cluster each. */
 const MAX_DAY_ROWS = 20_000;
 
 export function fallbacksAnswers(reader: Reader): (query: URLSearchParams) => Promise<FallbacksAnswer> {

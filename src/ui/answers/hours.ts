@@ -15,7 +15,7 @@ import type { Reader } from './reader.ts';
 const MAX_DAYS = 400;
 const DEFAULT_DAYS = 7;
 const MAX_CHANGES = 500;
-/** Of a drawing: more would be narrower than a pixel on a small screen. */
+/** Slices of a drawing: more would be narrower than a pixel on a small screen. */
 const MAX_SLICES = 200;
 /** Lengths of slices that days begin or end with. */
 const SLICE_HOURS = [1, 2, 4, 6, 12, 24, 48];
@@ -38,7 +38,7 @@ export function changeAnswers(reader: Reader): (query: URLSearchParams) => Promi
   };
 }
 
-/** Of a period of whole hours; the slices begin where days do, so that a day is a whole number of them. */
+/** Slices of a period of whole hours; the slices begin where days do, so that a day is a whole number of them. */
 function slicesOf(days: number, now: Date): { readonly from: Date; readonly seconds: number } {
   const hours = SLICE_HOURS.find((each) => (days * 24) / each <= MAX_SLICES) ?? Math.max(...SLICE_HOURS);
   const ms = hours * HOUR_MS;

@@ -1,6 +1,6 @@
 /*
- * What the kubelet and the API server showed after starts and stops, and the whole lives of the pods that were concerned: of these a timeline
- * shows more than its period.
+ * The states that the kubelet and the API server showed after starts and stops, and the whole lives of the pods that were concerned: of these a
+ * timeline shows more than its period.
  */
 import { and, desc, inArray, lt } from 'drizzle-orm';
 import { whyLagUnknown, whyNotObserved } from '../../analysis/finding/sentences.ts';

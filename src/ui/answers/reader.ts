@@ -74,7 +74,7 @@ async function permitWithin(permits: Permits, ms: number, signal: AbortSignal): 
   );
 }
 
-/** What an error of the database means for who asked; undefined if it is another one. */
+/** The meaning of an error of the database for the client; undefined if it is another one. */
 export function databaseRefusal(error: unknown): RequestError | undefined {
   const kind = databaseErrorKind(error);
   if (kind === 'timeout') {

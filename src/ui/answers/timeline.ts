@@ -110,7 +110,7 @@ class ContainerList {
     return rows.map((row) => ({ ...row, container: this.#placeOf(row.container) }));
   }
 
-  /** What one row does not know of a container, another one may. */
+  /** Another row may know the container better than this one. */
   #placeOf(container: NamedContainer): number | null {
     const { id } = container;
     if (id === null) return null;

@@ -14,11 +14,11 @@ import type { RelistSlice, Rows, Time } from '../api.ts';
 import { readConditions, readRelists } from './statements.ts';
 
 const MAX_EVENTS = 10_000;
-/** Of everything else. */
+/** Rows of everything else. */
 const MAX_ROWS = 2_000;
 const MAX_SLICES = 1_440;
 
-/** What is read. */
+/** The rows that are read. */
 export interface Shown {
   readonly nodeId: number;
   readonly cluster: string;
@@ -197,7 +197,7 @@ export function latest<K extends string, R extends Readonly<Record<K, Time>>>(
 }
 
 /**
- * What lasted: the rows of a query that has those first that last, and then the one that ended last. `began` and `ended` are the fields that
+ * Rows with a duration: the rows of a query that has those first that last, and then the one that ended last. `began` and `ended` are the fields that
  * say so.
  */
 export async function lastEnded<

@@ -163,7 +163,7 @@ function View({ place, go }: ViewProps<Place>) {
   );
 }
 
-/** What a view is about, however it is zoomed or filtered. */
+/** The subject of a view, however it is zoomed or filtered. */
 function subjectOf(place: Place): string {
   if (place.view === 'node') return fragmentOf({ ...place, period: DEFAULT_PERIOD, only: '', beside: false });
   if (place.view === 'pool') return fragmentOf({ ...place, period: POOL_PERIOD });

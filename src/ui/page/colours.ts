@@ -132,7 +132,7 @@ export function stateOf(node: FleetNode, colouring: Colouring): CellState {
 export const toneOfMode = (mode: string): Tone =>
   STATES.mode.find(({ key }) => key === mode)?.tone ?? UNKNOWN_MODE.tone;
 
-/** Of less, no event that is missing is no good news. */
+/** With less, no missing event is no good news. */
 const MOSTLY = 0.9;
 
 const KEYS: Readonly<Record<Colouring, (node: FleetNode) => string>> = {

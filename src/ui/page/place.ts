@@ -94,7 +94,7 @@ export type Place =
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
 
-/** Of a view. */
+/** Properties of a view. */
 export interface ViewProps<P extends Place> {
   readonly place: P;
   readonly go: Go;

@@ -1,5 +1,5 @@
 /*
- * What the runtime of a history announces, and what becomes of it. For tests.
+ * The announcements of the runtime of a history, and what becomes of it. For tests.
  *
  *   announcement   is built, waits (a slow runtime), is sent; then it is dropped, delivered, or lost with its session
  *   delivery       an announcement as the reader takes it; one that is repeated has several

@@ -37,7 +37,7 @@ export const TICK = 250;
 const LAST_LIST = 3_000;
 /** How often the reader reports how far it has drained. */
 const HEARTBEAT = 900;
-/** What a gap within a session is: a stall, or an event that nobody could read. */
+/** The causes of gaps within a session: a stall, or an event that nobody could read. */
 const GAP_CAUSES = ['agent_stalled', 'malformed_event', 'agent_stalled', 'reader_overflow'] as const;
 const EVENT_LOSSES: ReadonlySet<UnobservableCause> = new Set(['malformed_event', 'reader_overflow']);
 
@@ -299,7 +299,7 @@ class HistoryRunner {
     this.#comparison.drained(session.number, at(drained - 1));
   }
 
-  /** What comes after a stall of the reader may be late because of it. */
+  /** Events after a stall of the reader may be late because of it. */
   #watchReader(ms: number): void {
     const stalled = this.#drained !== null && ms - this.#drained > HEARTBEAT + OVERDUE_AFTER / 2;
     if (!stalled) return;

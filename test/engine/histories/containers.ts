@@ -29,7 +29,7 @@ export interface HistoryContainer {
   readonly failedAt: number | null;
   /** It was restored, and that is not announced by these. */
   readonly restoredSilently: readonly EventType[];
-  /** What its statuses say of it. */
+  /** The trait in its statuses. */
   readonly trait: StatusTrait | null;
   /** It is listed, as ended, before it starts. */
   readonly listedEarly: boolean;
@@ -124,7 +124,7 @@ function containersOfPod(pod: Pod, n: number, runtime: HistoryRuntime): HistoryC
 const silentOf = (dice: number): readonly EventType[] =>
   dice % 2 === 0 ? ['CREATED'] : ['CREATED', 'STARTED'];
 
-/** What failed to start was removed before, by the runtime itself. */
+/** A container that failed to start was removed before, by the runtime itself. */
 const isTakenAlong = ({ removedSilently, failed }: HistoryContainer): boolean =>
   removedSilently && failed === null;
 
@@ -266,7 +266,7 @@ function wrongViewOf({ at, failed }: HistoryContainer, view: History['wrongViews
 export const isListedEarly = ({ isSandbox, listedEarly }: HistoryContainer): boolean =>
   isSandbox && listedEarly;
 
-/** What the state of an id is at a moment; null where it does not exist. */
+/** The state of an id at a moment; null where it does not exist. */
 export function stateAt(container: HistoryContainer, moment: number): ShownState | null {
   const { at, isSandbox } = container;
   const reached = (type: EventType) => at[type] !== null && moment >= at[type];
@@ -277,7 +277,7 @@ export function stateAt(container: HistoryContainer, moment: number): ShownState
   return isSandbox ? 'running' : 'created';
 }
 
-/** What lists and statuses show of an id at a moment; null where they show nothing. A sandbox is never UNKNOWN. */
+/** The state of an id in lists and statuses at a moment; null where they show nothing. A sandbox is never UNKNOWN. */
 export function shownAt(container: HistoryContainer, moment: number): ShownState | null {
   const state = stateAt(container, moment);
   if (state === null) return null;

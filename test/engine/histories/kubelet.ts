@@ -77,7 +77,7 @@ export function isDown(
   );
 }
 
-/** What the kubelet has of a pod at a moment; null where it has no such pod. */
+/** The kubelet's status of a pod at a moment; null where it has no such pod. */
 export function statusAt({ pods }: HistoryKubelet, podUid: string, at: number): KubeletPod | null {
   const statuses = pods.find((pod) => pod.podUid === podUid)?.statuses ?? [];
   return statuses.findLast((status) => status.at <= at)?.pod ?? null;

@@ -1,5 +1,5 @@
 /*
- * What a store has of a history after an agent has watched it. For tests.
+ * The content of a store after an agent has watched a history. For tests.
  */
 import type { StoredEpoch, StoredFinding, StoredRelist } from '../../../src/audit/storedEpoch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../../src/protocol/record.ts';
@@ -164,7 +164,7 @@ interface ComparedRelist {
   readonly relist: StoredRelist;
 }
 
-/** Of a stretch in which nothing happened an agent says the times of the first relist and of the last two. */
+/** For a stretch in which nothing happened an agent says the times of the first relist and of the last two. */
 function withoutCalm(
   relists: readonly ComparedRelist[],
   records: readonly { readonly record: EvidenceRecord }[],

@@ -238,7 +238,7 @@ interface Lag {
   readonly isClear: boolean;
 }
 
-/** What may be counted of a stage: the time until the first message that showed it. */
+/** The lags of a stage that may be counted: the time until the first message that showed it. */
 function lagsOf(truth: GroundTruth, transition: Transition): Lag[] {
   const { history, kubelet } = truth;
   const { container, type, happened } = transition;

@@ -81,7 +81,7 @@ export const unannounced: Oracle = (run) => {
   return compared([...wrong, ...twice], due, names);
 };
 
-/** What a runtime never announces of its sandboxes. */
+/** The sandbox events that a runtime never announces. */
 const NEVER_SENT: Readonly<Record<HistoryRuntime, readonly EventType[]>> = {
   containerd: [],
   'containerd-2.4': [],

@@ -1,6 +1,5 @@
 /*
- * What the oracles share. They know what really happened and what was reported, and nothing of how the comparison works. For
- * tests.
+ * The shared base of the oracles. They know what really happened and what was reported, and nothing of how the comparison works. For tests.
  *
  *   watched   from one moment to another nothing disturbed us: one session, already armed and with its baseline; no stream
  *             gap, no stall of the reader, no step of the clock
@@ -20,11 +19,11 @@ export interface HistoryRun {
   readonly outcome: ComparisonRun;
 }
 
-/** What one oracle says about one run. */
+/** The result of one oracle for one run. */
 export interface OracleResult {
-  /** What was reported and is not true. */
+  /** Reports that are not true. */
   readonly wrong: readonly string[];
-  /** What was clearly observable and was not reported. */
+  /** Clearly observable facts that were not reported. */
   readonly overlooked: readonly string[];
   /** How many were clearly observable: an oracle that never has any proves nothing. */
   readonly clear: number;
@@ -59,7 +58,7 @@ export const containerOf = (
 export const callOf = (list: HistoryRelist, { isSandbox }: HistoryContainer): HistoryListCall =>
   isSandbox ? list.sandboxes : list.containers;
 
-/** What a list shows of an id. A sandbox that is listed as ended before it started proves as little as UNKNOWN. */
+/** The state of an id in a list. A sandbox that is listed as ended before it started proves as little as UNKNOWN. */
 export function shownBy(list: HistoryRelist, container: HistoryContainer): string {
   const call = callOf(list, container);
   const shown = call.shown.get(container.id) ?? 'absent';

@@ -58,7 +58,7 @@ export class KubeletClient {
   #agent: http.Agent | null = null;
   /** The connection whose handshake is under way. */
   #opening: TLSSocket | null = null;
-  /** Of the scrape under way. */
+  /** Signal of the scrape under way. */
   #signal: AbortSignal | null = null;
   #ca = '';
   /** The connection kept between two scrapes. */

@@ -33,7 +33,7 @@ function good(seconds: number, figures: KubeletFigures, stepped = 0): Scrape {
 
 const FAILED: Scrape = { ok: false, reason: 'Timeout', message: '', ended: mono(0) };
 
-/** What is known after scrapes, at the moment of the last good one. */
+/** The known state of the gate after scrapes, at the moment of the last good one. */
 function known(...scrapes: Scrape[]): string {
   const gate = new FeatureGate();
   let at = mono(0);

@@ -17,7 +17,7 @@ export type GateStatus =
   | {
       readonly is: 'unknown';
       readonly why: string;
-      /** What was proven last; null if nothing ever was. */
+      /** The state that was proven last; null if nothing ever was. */
       readonly before: 'off' | 'on' | null;
     };
 

@@ -1,5 +1,5 @@
 /*
- * What a restart of the kubelet does to its mode.
+ * The effect of a restart of the kubelet on its mode.
  */
 import { describe, expect, test } from 'vitest';
 import type { FakeFigures } from '../../../../test/support/fakeKubelet.ts';

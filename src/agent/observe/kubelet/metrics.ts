@@ -1,6 +1,6 @@
 /*
- * What a kubelet reports about its PLEG in its own metrics (kubelet pkg/kubelet/metrics/metrics.go). A figure that is absent, malformed
- * or given twice with different values is undefined: nothing is made up. Below is by how much its counters grow between two scrapes.
+ * The figures of a kubelet about its PLEG, from its own metrics (kubelet pkg/kubelet/metrics/metrics.go). A figure that is absent, malformed or given
+ * twice with different values is undefined: nothing is made up. Below is by how much its counters grow between two scrapes.
  *
  * Only an answer with a `kubelet_pleg_` family is a kubelet's. An API server lists the kubelet's feature gates too, with their
  * defaults, which prove nothing about this kubelet.

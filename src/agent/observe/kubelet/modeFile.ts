@@ -50,7 +50,7 @@ export class ModeFile {
     return new ModeFile(options, await (options.bootId ?? readBootId)());
   }
 
-  /** What the previous agent saved, with its scrape on the clock of this boot; null if there is nothing usable. */
+  /** The mode that the previous agent saved, with its scrape on the clock of this boot; null if there is nothing usable. */
   async load(now: { readonly mono: Mono; readonly wall: Wall }): Promise<SavedMode | null> {
     const read = await this.#file.load();
     if (read === null) return null;

@@ -28,7 +28,7 @@ export interface Inference {
   readonly reason: string;
 }
 
-/** What earlier scrapes of the same kubelet run showed. */
+/** The state that earlier scrapes of the same kubelet run showed. */
 export interface RunHistory {
   /** Relists per second, over long enough to be meaningful; null before. */
   readonly relistRate: number | null;

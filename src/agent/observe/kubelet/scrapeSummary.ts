@@ -1,6 +1,6 @@
 /*
- * What the mode inference needs from one good scrape of a kubelet: a few figures, each null if the kubelet does not report it. It is
- * saved, so that a fallback that happened while no agent ran is found by comparing with the scrape before.
+ * The figures of one good scrape of a kubelet that the mode inference needs: a few figures, each null if the kubelet does not report it. It is saved,
+ * so that a fallback that happened while no agent ran is found by comparing with the scrape before.
  */
 import * as v from 'valibot';
 import { MAX_NAME_LENGTH } from '../../../protocol/text.ts';
@@ -57,7 +57,7 @@ export function summarize({ figures, started, ended, wall: at }: GoodScrape): Sc
   };
 }
 
-/** What shows that the kubelet restarted between two scrapes; null if nothing does. */
+/** The proof that the kubelet restarted between two scrapes; null if nothing does. */
 export function restartBetween(
   before: ScrapeSummary,
   now: ScrapeSummary,

@@ -34,7 +34,7 @@ const HEALTHY_AFTER: Micros = millis(60_000);
 const ABSENT_LOOK: Micros = millis(5_000);
 /** A kubelet that answers scrapes this long after its PodsAPI was last there does not have it. */
 const KUBELET_WITHOUT_API: Micros = millis(60_000);
-/** What else is at the socket may be replaced in place. */
+/** Another server at the socket may be replaced in place. */
 const UNIMPLEMENTED_RETRY: Micros = millis(600_000);
 const MAX_ERROR_LENGTH = 300;
 

@@ -28,7 +28,7 @@ const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
   fc.record({ is: fc.constant('overflow' as const), at, events: fc.nat() }),
 );
 
-/** What comes out of a pipe that cuts what it carries where it likes. */
+/** The output of a pipe that cuts its input where it likes. */
 function through(bytes: Buffer, cuts: readonly number[]): Frame[] {
   const reader = new FrameReader();
   const edges = [...new Set([0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length])].sort(

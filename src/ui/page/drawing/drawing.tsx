@@ -1,12 +1,12 @@
 /*
- * What a drawing is drawn on, and what its SVG file has.
+ * The ground of a drawing, and the parts of its SVG file.
  */
 import type { ComponentChildren } from 'preact';
 
 interface Props {
   readonly width: number;
   readonly height: number;
-  /** What it shows, for who does not see it. */
+  /** A description for readers who do not see it. */
   readonly label: string;
   readonly children: ComponentChildren;
 }

@@ -16,7 +16,7 @@ export type Verdicts = Readonly<Record<Readiness, number>>;
 
 interface Props {
   readonly verdicts: Verdicts;
-  /** Of all nodes. */
+  /** The width for all nodes. */
   readonly width: number;
   readonly height: number;
   readonly letter: number;

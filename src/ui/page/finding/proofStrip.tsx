@@ -10,7 +10,7 @@ import { useElementWidth } from '../parts/elementWidth.ts';
 import { clock, msOf, visible } from '../text.ts';
 
 const [TOP, MIDDLE] = [34, 62];
-/** Of the two times below: on a narrow page one is below the other. */
+/** Widths of the two times below: on a narrow page one is below the other. */
 const [FIRST, SECOND, APART] = [113, 131, 8];
 const NARROW = 500;
 const SIDE = 64;

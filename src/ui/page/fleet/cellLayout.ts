@@ -11,7 +11,7 @@ export interface CellLayout {
 }
 
 const [MIN_PITCH, MAX_PITCH] = [11, 34];
-/** What the cells of a fleet cover together, as the height of a block as wide as the page. */
+/** The area that the cells of a fleet cover together, as the height of a block as wide as the page. */
 const COVERED = 380;
 
 /** Cells as large as this many allow. */

@@ -1,5 +1,5 @@
 /*
- * What became worse since yesterday, before everything else.
+ * The changes for the worse since yesterday, before everything else.
  */
 import type { ChangeAnswer } from '../../api.ts';
 import { apiPath } from '../parts/client.ts';

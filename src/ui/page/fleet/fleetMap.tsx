@@ -27,7 +27,7 @@ import { keyOf, type NodeGroup } from './nodeGroups.ts';
 
 interface Props {
   readonly groups: readonly NodeGroup[];
-  /** Of the whole fleet: cells keep their size while the reader narrows it. */
+  /** Cells of the whole fleet: cells keep their size while the reader narrows it. */
   readonly cells: number;
   readonly grouping: Grouping;
   readonly colouring: Colouring;

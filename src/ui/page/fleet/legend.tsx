@@ -1,5 +1,5 @@
 /*
- * What the cells mean, and how many there are of each; each entry narrows the fleet to its nodes.
+ * The meaning of the cells, and how many there are of each; each entry narrows the fleet to its nodes.
  */
 import type { FleetNode } from '../../api.ts';
 import { type CellState, countStates, isLossy, STATES } from '../colours.ts';

@@ -6,7 +6,7 @@ import { isLossy } from '../colours.ts';
 import { type Colouring, DEFAULT_PERIOD, type NodePlace, type Period } from '../place.ts';
 import { msOf } from '../text.ts';
 
-/** What a node's misses and completeness are counted in. */
+/** The period of a node's misses and completeness. */
 const DAY = { last: 86_400 };
 const JUST_NOW_MS = 1_800_000;
 const [BEFORE_END_MS, AFTER_END_MS] = [3_300_000, 300_000];

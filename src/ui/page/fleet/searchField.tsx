@@ -12,7 +12,7 @@ const PAUSE_MS = 300;
 const MIN_LENGTH = 3;
 
 interface Props extends ViewProps<FleetPlace> {
-  /** Of the fleet: where there are several, each hit names its own. */
+  /** The number of clusters of the fleet: where there are several, each hit names its own. */
   readonly clusters: number;
 }
 

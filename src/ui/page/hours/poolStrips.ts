@@ -112,7 +112,7 @@ const changeInWords = ({ what, before, after, nodes }: VersionChange): string =>
 export const nameOf = ({ cluster, pool }: PoolSlices): string =>
   pool === null ? `${visible(cluster)}, nodes without a pool` : `${visible(cluster)} / ${visible(pool)}`;
 
-/** What a slice of a pool has, for the line above the drawing. */
+/** The facts of a slice of a pool, for the line above the drawing. */
 export function sliceInWords(
   { from, seconds }: HoursAnswer,
   { pool, lines }: PoolStrips,

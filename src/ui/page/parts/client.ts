@@ -3,7 +3,7 @@
  */
 import type { ErrorAnswer } from '../../api.ts';
 
-/** What went wrong, and what to do. */
+/** The fault, and what to do. */
 export interface Problem {
   readonly status: number;
   readonly code: string;

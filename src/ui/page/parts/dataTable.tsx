@@ -16,7 +16,7 @@ export interface Column<R> {
   /** In the CSV, and by what it is sorted; null is last. */
   readonly value: (row: R) => Value;
   readonly cell: (row: R) => ComponentChildren;
-  /** What its cells say when somebody points at them. */
+  /** Text of its cells when somebody points at them. */
   readonly about?: (row: R) => string;
   readonly isNumber?: boolean;
 }

@@ -1,5 +1,5 @@
 /*
- * What is shown where there is nothing to show, or not all of it.
+ * Notices where there is nothing to show, or not all of it.
  */
 import type { RenderableProps } from 'preact';
 import { visible } from '../text.ts';
@@ -8,7 +8,7 @@ import type { Polled } from './polling.ts';
 
 interface StateProps {
   readonly polled: Polled<unknown>;
-  /** What is asked for. */
+  /** The answer that is asked for. */
   readonly what: string;
 }
 

@@ -41,7 +41,7 @@ export function SaveView({ of }: { readonly of: Readonly<Record<string, string>>
   );
 }
 
-/** Of another view than the one that was saved, nothing is said. */
+/** Nothing is said of another view than the one that was saved. */
 function saidOf(state: State, path: string): string {
   if (typeof state === 'string') return '';
   if ('saved' in state) return state.saved === path ? 'Saved.' : '';

@@ -126,7 +126,7 @@ function OutlierName({
   );
 }
 
-/** What the lines say, for who does not see them, and what they leave out. */
+/** The lines in words, for readers who do not see them, and what they leave out. */
 export function relistsInWords(answer: PoolAnswer): string {
   const { lines, linesLeftOut, sliceSeconds } = answer;
   const { none, counts, of } = unobservedNodes(answer);

@@ -12,7 +12,7 @@ interface Props extends RowProps {
   readonly name: string;
   readonly bands: readonly Band[];
   readonly cut: Cut | null;
-  /** What to say if there is none. */
+  /** Text if there is none. */
   readonly none?: string;
 }
 

@@ -38,7 +38,7 @@ const NAMES = {
 } as const;
 const KINDS = Object.keys(NAMES) as (keyof typeof NAMES)[];
 
-/** Of what the period has more than was answered; undefined if everything was. */
+/** The rows of the period that were not answered; undefined if everything was. */
 export function cutsInWords(answer: TimelineAnswer, range: Range): string | undefined {
   const cuts = KINDS.flatMap((kind) =>
     isCutWithin(answer[kind], range)

@@ -35,7 +35,7 @@ export function periodOf(bin: FindingBin): Range {
   return { from: Math.floor(period.from) - MIN_PAD_MS, to: Math.ceil(period.to) + MIN_PAD_MS };
 }
 
-/** What they are, and whether they matter. */
+/** Their kind, and whether they matter. */
 export function binInWords(bin: FindingBin): string {
   const [first] = bin;
   if (bin.length === 1) return first.kind === 'missed' ? holeInWords(first) : noteInWords(first);

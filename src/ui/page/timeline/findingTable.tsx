@@ -21,7 +21,7 @@ interface Props {
   readonly onRange: (range: Range) => void;
 }
 
-/** What proves a miss. The finding itself has whole sentences. */
+/** The proof of a miss. The finding itself has whole sentences. */
 const PROOFS: Readonly<Record<string, string>> = {
   unannounced_by_list: 'a list showed it',
   sequence: 'a later event showed it',

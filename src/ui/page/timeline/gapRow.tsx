@@ -1,5 +1,5 @@
 /*
- * What was not observed: nothing is claimed of these periods. So are the time before the first agent, and that since the last was heard of.
+ * Unobserved periods: nothing is claimed of them. So are the time before the first agent, and that since the last was heard of.
  */
 import { NOT_OBSERVED } from '../../../analysis/words.ts';
 import type { Gap, TimelineAnswer } from '../../api.ts';

@@ -19,7 +19,7 @@ export interface Ghost {
   readonly trails: Readonly<Partial<Record<Witness, Trail>>>;
 }
 
-/** What a witness showed of a change. */
+/** The states of a change that a witness showed. */
 export interface Trail {
   /** It showed the old state for at least this long after the change, in milliseconds; null where that is not known. */
   readonly atLeast: number | null;

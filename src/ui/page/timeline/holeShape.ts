@@ -61,7 +61,7 @@ export interface HoleGroup {
   readonly to: number;
 }
 
-/** Of the words, bold and half of them capitals. */
+/** Width of a character of the words, bold and half of them capitals. */
 const CHARACTER = 8.8;
 
 function stateOf(holes: readonly Hole[]): string {

@@ -1,5 +1,5 @@
 /*
- * What the bars of lives and their ghosts mean.
+ * The meaning of the bars of lives and their ghosts.
  */
 import { hatch } from './gapRow.tsx';
 

@@ -147,7 +147,7 @@ const partInWords = ({ state, from, to }: LifePart): string =>
 interface LaneProps extends RowProps {
   readonly witness: Witness;
   readonly ghosts: readonly Ghost[];
-  /** Of the bar. */
+  /** Foot of the bar. */
   readonly foot: number;
   readonly left: number;
 }

@@ -39,7 +39,7 @@ interface Edge {
   readonly to: number;
 }
 
-/** What is known of one container. */
+/** The known facts of one container. */
 export interface LifeEvidence {
   readonly events: readonly Pick<ContainerEvent, 'at' | 'createdAt' | 'type'>[];
   readonly changes: readonly Pick<ListChange, 'from' | 'to' | 'oldState' | 'newState'>[];
@@ -144,7 +144,7 @@ interface ListProof {
   readonly stage: 0 | Stage;
 }
 
-/** What lists showed, in order. Before its first change, a container was as lists had shown it since they went on. */
+/** The states in lists, in order. Before its first change, a container was as lists had shown it since they went on. */
 function proofsOf({ changes }: LifeEvidence, listed: Listed): ListProof[] {
   const proofs: ListProof[] = [];
   const add = (at: number, state: string) => {
@@ -219,7 +219,7 @@ const listedSince = (at: number, { from, breaks }: Listed): number =>
     Math.max(from, ...breaks.filter((each) => each.from < at).map((each) => Math.min(at, each.to))),
   );
 
-/** Of these no change that a list showed is stored. */
+/** In gaps of these scopes, no change that a list showed is stored. */
 const TAKES_LISTS: ReadonlySet<string> = new Set(['list', 'agent', 'seq', 'spool']);
 
 const takesLists = ({ scope, cause, filledAt }: Gap): boolean =>

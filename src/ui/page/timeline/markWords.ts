@@ -1,5 +1,5 @@
 /*
- * What the titles of a container's marks say.
+ * The titles of a container's marks.
  */
 import { duration, MATTERS } from '../../../analysis/words.ts';
 import type { TimelineFinding } from '../../api.ts';

@@ -6,7 +6,7 @@ import type { Range } from '../drawing/timeScale.ts';
 import { msOf, visible } from '../text.ts';
 
 export interface MarkedContainer {
-  /** Of the container in the answer: hostile ids may be the same. */
+  /** Place of the container in the answer: hostile ids may be the same. */
   readonly place: number;
   readonly container: Container;
   readonly events: readonly EventMark[];
@@ -86,7 +86,7 @@ function marksOf(answer: TimelineAnswer, container: number, range: Range): Marks
   };
 }
 
-/** What was due and did not come: an event, or the kubelet's own status. */
+/** Things that were due and did not come: an event, or the kubelet's own status. */
 const HOLES: ReadonlySet<string> = new Set(['missed', 'kubelet_late']);
 
 function indexOf(answer: TimelineAnswer): ReadonlyMap<number, Marks> {
@@ -134,7 +134,7 @@ const isEmpty = ({ events, windows, holes, notes }: Marks): boolean =>
 export const podOf = ({ podNamespace, podName }: Container): string =>
   visible([podNamespace, podName].filter((part) => part !== null && part !== '').join('/'));
 
-/** What to call it: pod and container, or its id where nothing else is known. */
+/** The name of a container: pod and container, or its id where nothing else is known. */
 export function nameOf(container: Container): string {
   const pod = podOf(container);
   const own = container.isSandbox ? 'sandbox' : visible(container.name ?? '');

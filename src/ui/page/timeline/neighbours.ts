@@ -41,7 +41,7 @@ const byCount = (own: number, usual: number) =>
   Math.abs(own - usual) >= 1 && Math.max(own, usual) >= 2 * Math.min(own, usual);
 const byHalf = (own: number, usual: number) => Math.max(own, usual) >= 1.5 * Math.min(own, usual);
 
-/** What is counted says nothing of a node that nobody watched. */
+/** Counts say nothing of a node that nobody watched. */
 const NUMBERS: readonly NumberOf[] = [
   { name: 'Missed events', value: ({ missed }) => missed, text: count, differs: byCount },
   {

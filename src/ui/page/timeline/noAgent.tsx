@@ -1,5 +1,5 @@
 /*
- * What to do about a node whose agent does not report: nothing below can be drawn of the present until it does.
+ * The advice for a node whose agent does not report: nothing below can be drawn of the present until it does.
  */
 import { duration, quoted } from '../../../analysis/words.ts';
 import type { TimelineAnswer } from '../../api.ts';

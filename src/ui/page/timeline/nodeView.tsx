@@ -98,7 +98,7 @@ function periodOf(range: Range): Range {
   return { from, to: Math.max(to, from + MIN_SPAN_MS) };
 }
 
-/** What the server knows of the period, and a little more on both sides. Until when the present lasts, the server knows better than this browser. */
+/** The server's knowledge of the period, and a little more on both sides. Until when the present lasts, the server knows better than this browser. */
 function useTimeline({ cluster, node, period }: NodePlace) {
   const settled = useSettled(JSON.stringify(period), PAUSE_MS);
   return usePolled<TimelineAnswer>(settled, 'last' in period ? LIVE_MS : null, () => {

@@ -24,10 +24,10 @@ export interface LifeRow {
   /** Where a life is drawn from that began before, and until that goes on. */
   readonly openStarts: readonly number[];
   readonly ghosts: readonly Ghost[];
-  /** Who says something of these. */
+  /** The witnesses of these. */
   readonly witnesses: readonly Witness[];
   readonly marked: Omit<MarkedContainer, 'place' | 'container'>;
-  /** What was received of a run after the next one had begun. */
+  /** Events of a run that were received after the next one had begun. */
   readonly past: readonly EventMark[];
 }
 
@@ -128,7 +128,7 @@ interface Known {
 
 const NOTHING: Known = { life: undefined, ghosts: [], findings: [] };
 
-/** What an answer says of each container, once for each answer. */
+/** The facts of an answer about each container, once for each answer. */
 const INDEXES = new WeakMap<TimelineAnswer, ReadonlyMap<number, Known>>();
 
 function indexOf(answer: TimelineAnswer): ReadonlyMap<number, Known> {
@@ -192,7 +192,7 @@ function evidenceOf({
   return all;
 }
 
-/** What is resolved may be so because the runtime took the change back. */
+/** A resolved finding may be so because the runtime took the change back. */
 const PROVES: ReadonlySet<string> = new Set(['missed', 'kubelet_late']);
 
 function matteringOf({ findings }: TimelineAnswer): ReadonlyMap<number, readonly Range[]> {

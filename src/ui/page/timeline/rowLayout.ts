@@ -17,7 +17,7 @@ export interface RowPlace {
   readonly label: number;
 }
 
-/** What every row is drawn by. */
+/** The measures of every row. */
 export interface RowProps {
   readonly scale: TimeScale;
   readonly row: RowPlace;

@@ -1,5 +1,5 @@
 /*
- * What the figures mean.
+ * The meaning of the figures.
  */
 import { EVENT_TYPES, figurePath } from '../drawing/figures.ts';
 import { notePath } from './containerRow.tsx';

@@ -8,13 +8,13 @@ import type { Gap, TimelineAnswer } from '../../api.ts';
 import type { Range } from '../drawing/timeScale.ts';
 import { moment, msOf, share } from '../text.ts';
 
-/** Of these nothing can be said of events. */
+/** In gaps of these scopes, nothing can be said of events. */
 const TAKES_STREAM: ReadonlySet<string> = new Set(['stream', 'agent', 'seq', 'spool']);
 const TAKES_VERDICTS: ReadonlySet<string> = new Set([...TAKES_STREAM, 'findings']);
 
 type Answer = Pick<TimelineAnswer, 'now' | 'firstSeen' | 'lastSeen' | 'sessions' | 'gaps'>;
 
-/** What is known of the node: from its first evidence until its last, or until now. Undefined where it never had an agent. */
+/** The observed time of the node: from its first evidence until its last, or until now. Undefined where it never had an agent. */
 export function knownPeriod({ now, firstSeen, lastSeen }: Answer): Range | undefined {
   if (firstSeen === null || lastSeen === null) return undefined;
   return { from: msOf(firstSeen), to: Math.min(msOf(lastSeen), msOf(now)) };
@@ -89,7 +89,7 @@ function united(periods: readonly Range[]): Range[] {
   return all;
 }
 
-/** What to say of a period in which no gap is drawn. */
+/** The words for a period in which no gap is drawn. */
 export function noGapInWords(answer: Answer, range: Range): string {
   const known = knownPeriod(answer);
   if (known === undefined) return 'no agent: nothing is known';
@@ -100,7 +100,7 @@ export function noGapInWords(answer: Answer, range: Range): string {
   return `no gap${from}${to}${from + to === '' ? '' : ' UTC'}`;
 }
 
-/** What it says of missed events that a period has no finding. */
+/** The words about missed events for a period that has no finding. */
 export function noFindingInWords(answer: Answer & Pick<TimelineAnswer, 'empty'>, range: Range): string {
   if (answer.empty !== null) return 'Nothing is stored of this period, so nothing was found.';
   const decided = lengthWithin(decidedPeriods(answer), range);

@@ -1,5 +1,5 @@
 /*
- * Of which nodes not everything is observed now, counted by reason; each reason leads to its nodes.
+ * The nodes that are not fully observed now, counted by reason; each reason leads to its nodes.
  */
 import type { UnobservedAnswer, UnobservedNode, WhyUnobserved } from '../../api.ts';
 import { endPeriod } from '../fleet/nodeLink.ts';

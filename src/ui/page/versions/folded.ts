@@ -118,7 +118,7 @@ function commonest(reasons: readonly string[]): string[] {
 const verdictOf = ({ unsafe, unknown }: Pick<PoolReadiness, 'unsafe' | 'unknown'>) =>
   unsafe > 0 ? 'unsafe' : unknown > 0 ? 'unknown' : 'safe';
 
-/** What is proven to miss the most; then that of which nothing is known; then what missed nothing, the less certain first. */
+/** First the rates that are proven to miss the most, then those of which nothing is known, then those that missed nothing, the less certain first. */
 const byRate = (a: FoldedRate, b: FoldedRate): number =>
   classOf(a) - classOf(b) ||
   (b.lowPerMillion ?? 0) - (a.lowPerMillion ?? 0) ||

@@ -60,7 +60,7 @@ export function ReadinessPlot({ pools, width, go }: Props) {
   );
 }
 
-/** Of several clusters, those of that name in all of them. */
+/** With several clusters, the pools of that name in all of them. */
 const placeOf = ({ clusters, pool }: FoldedPool) =>
   placeOfPool({ by: 'pool', cluster: clusters.length === 1 ? (clusters[0] ?? null) : null, pool });
 

@@ -18,7 +18,7 @@ import { PlotFrame } from './plotFrame.tsx';
 import { ReadinessPlot } from './readinessPlot.tsx';
 
 const PERIODS = ['1', '7', '30', '90'] as const;
-/** Of a plot at first. */
+/** Rows of a plot at first. */
 const SHOWN = 20;
 const NAMES = { '1': '1 day', '7': '7 days', '30': '30 days', '90': '90 days' };
 
