@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test cluster-test versions test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused format generate check-generated build bench bench-agent bench-controller bench-page bench-questions pictures experiment image release advisories cluster clean
+.PHONY: help check demo test cluster-test versions test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions pictures experiment image release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -87,9 +87,9 @@ engine-mutants: ## Check that a test fails for each broken rule of the compariso
 	@$(call prepare,npm)
 	@$(node) test/engine/mutants/run.ts $(MUTANTS)
 
-lint: ## Check style, types, imports between folders, unused code
+lint: ## Check style, types, imports between folders, unused code, how sentences begin
 	@$(call prepare,npm)
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync --keep-going lint-style lint-types lint-page-types lint-imports lint-unused
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync --keep-going lint-style lint-types lint-page-types lint-imports lint-unused lint-words
 lint-style:
 	@node_modules/.bin/biome ci .
 # Several checkers would each work out the same types of packages. What it found is kept: unchanged files are not checked again.
@@ -101,6 +101,8 @@ lint-imports:
 	@$(node) node_modules/dependency-cruiser/bin/dependency-cruiser.mjs src devtools test bench
 lint-unused:
 	@$(node) node_modules/knip/bin/knip.js
+lint-words:
+	@git grep -l '' -- '*.md' '*.ts' '*.tsx' '*.sql' '*.yaml' ':!docs' ':!README.md' | xargs $(node) devtools/lint/words.ts
 
 format: ## Format the sources
 	@$(call prepare,npm)
