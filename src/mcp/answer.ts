@@ -1,5 +1,5 @@
 /*
- * What a tool answers: rows, and what they are about, within bounds.
+ * The answer of a tool: rows, and what they are about, within bounds.
  *
  * Texts of nodes, pods and containers were checked by nobody, and who reads this may be a program that obeys texts. They are only ever values
  * of JSON beside a sentence that calls them data, and characters that hide or turn text are escapes, as in a terminal.

@@ -92,7 +92,7 @@ const DEFECT = {
   cure: 'Report it with the line on standard error of plegwatch mcp.',
 } as const;
 
-/** What an error says to who asked; undefined for a defect. */
+/** An error as the client is told it; undefined for a defect. */
 function explainedError(
   error: unknown,
   deadline: AbortSignal,

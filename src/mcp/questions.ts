@@ -19,7 +19,7 @@ import { type Question, questionsIn, textBelow } from './questionsPage.ts';
 
 const QUESTIONS = new Map(questionsIn(page).map((question) => [question.heading, question]));
 
-/** What one must know to read any answer. */
+/** The rules for reading any answer. */
 export const BEFORE_READING = textBelow(page, 'Before you interpret a number');
 
 const known = (name: string): Question => {
@@ -62,7 +62,7 @@ const LATEST_MISS = (column: string) =>
 const as = (type: string) => (place: string) => `${place}::${type}`;
 const A_NIGHT = String.raw`\(now\(\) AT TIME ZONE 'UTC'\)::date - 5 \+ time`;
 
-/** What the page tells its readers to replace. */
+/** The values that readers of the page replace. */
 const REPLACED: readonly Replaced[] = [
   { parameter: 'cluster', text: /'east'/g, by: as('text') },
   { parameter: 'node', text: /'east-\d{3}'/g, by: as('text') },
@@ -79,7 +79,7 @@ const REPLACED: readonly Replaced[] = [
 
 const replacedIn = ({ sql }: Question) => REPLACED.filter(({ text }) => sql.search(text) !== -1);
 
-/** Of a question, the parameters that it needs, and the filters that it may have. */
+/** The parameters that a question needs, and the filters that it may have. */
 function parametersOf(question: Question) {
   const needed = replacedIn(question).map(({ parameter }) => parameter);
   const columns = columnsOf(question.sql);

@@ -4,7 +4,7 @@
 export interface Question {
   readonly heading: string;
   readonly sql: string;
-  /** What the page says below the query. */
+  /** The text below the query. */
   readonly meaning: string;
 }
 

@@ -24,7 +24,7 @@ export interface Tool {
   readonly arguments: SettingTable;
   /** How to ask for less. */
   readonly less: string;
-  /** Reads the arguments; throws SETTING_INVALID. What it returns reads the answer, and throws what the command throws. */
+  /** Reads the arguments; throws SETTING_INVALID. The returned function reads the answer, and throws what the command throws. */
   readonly asked: (given: object) => (store: ReadStore) => Promise<Answer>;
 }
 

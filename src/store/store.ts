@@ -53,7 +53,7 @@ export interface Store extends SqlRunner {
   close(): Promise<void>;
 }
 
-/** What a command that only reads needs of a store. */
+/** The part of a store that a reading command needs. */
 export type ReadStore = SqlRunner & Pick<Store, 'transaction'>;
 
 export interface StoreOptions extends DatabaseSettings {

@@ -30,7 +30,7 @@ export async function runFind({
   return output === 'text' ? findText(hits, cut) : unstyled(JSON.stringify({ hits, cut }, null, 2));
 }
 
-/** What is found; `cut`: there is more. Throws NOT_FOUND. */
+/** The hits; `cut`: there are more. Throws NOT_FOUND. */
 export function find({
   store,
   text,

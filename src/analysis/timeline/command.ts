@@ -17,7 +17,7 @@ interface AskedTimeline extends Period {
   readonly store: ReadStore;
   readonly node: string;
   readonly cluster: readonly string[] | undefined;
-  /** Of lines or entries. */
+  /** The maximum number of lines or entries. */
   readonly limit: number;
 }
 
