@@ -110,7 +110,8 @@ function controlGroups(dir: string, ids: readonly string[]): string[] {
     .filter((group) => existsSync(group));
 }
 
-function hierarchies(): string[] {
+/** The roots of control groups: several (v1) or one (v2). */
+export function hierarchies(): string[] {
   return existsSync(join(CGROUPS, 'cgroup.controllers'))
     ? [CGROUPS]
     : list(CGROUPS).map((name) => join(CGROUPS, name));
@@ -143,7 +144,7 @@ function removeEmpty(group: string): void {
 }
 
 /** Throws when a mount remains, because the removal that follows would delete the mounted files. */
-export async function unmountBelow(dir: string): Promise<void> {
+async function unmountBelow(dir: string): Promise<void> {
   // Innermost first. A mount that is already gone is no error.
   for (const path of mountsBelow(dir).reverse()) await run('umount', ['--lazy', path]).catch(() => '');
   const left = mountsBelow(dir);

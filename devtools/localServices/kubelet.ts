@@ -1,19 +1,19 @@
 /*
  * A kubelet on a local containerd and a local API server. It registers a Node; no scheduler runs. Unless it is given one, it signs its
- * own certificate for the name of its node, and the API server authorizes who may read its metrics, as in a cluster.
+ * own certificate for the name of its node, and the API server authorizes who may read its metrics, as in a cluster. Its mounts end with
+ * it, and nobody else sees them: pods can have no volumes. It changes nothing outside its folder (kubelet.sh).
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { join } from 'node:path';
 import type { LocalApiServer } from './apiServer.ts';
 import type { LocalContainerd } from './containerd.ts';
-import { unmountBelow } from './containerdCleanup.ts';
 import { type LocalService, startService } from './localService.ts';
 import { freePort, startProcess } from './process.ts';
-import { abandonedFolders, temporaryFolder } from './temporaryFolder.ts';
+import { temporaryFolder } from './temporaryFolder.ts';
 import { type KubeletMinor, where } from './where.ts';
 
-const KIND = 'kubelet';
+const IN_ITS_FOLDER = join(import.meta.dirname, 'kubelet.sh');
 
 /** By name. A kubelet refuses to start with a gate that its version does not have. */
 type FeatureGates = Readonly<Partial<Record<'EventedPLEG' | 'CRIListStreaming', boolean>>>;
@@ -59,10 +59,9 @@ export async function startKubelet({
   staticPods,
   certificate,
 }: KubeletOptions): Promise<LocalKubelet> {
-  let command = where(minor === undefined ? 'kubelet' : `kubelet-${minor}`);
-  const left = abandonedFolders(KIND);
-  for (const folder of left) await unmountBelow(folder);
-  const place = temporaryFolder(KIND, undefined, left);
+  let version = minor;
+  commandOf(version);
+  const place = temporaryFolder('kubelet', undefined);
   const { dir } = place;
   const port = await freePort();
   const url = `https://127.0.0.1:${port}`;
@@ -72,6 +71,8 @@ export async function startKubelet({
       join(dir, 'config.json'),
       JSON.stringify({
         ...configuration(port, containerd.socket, featureGates),
+        podLogsDir: join(dir, 'var/log/pods'),
+        volumePluginDir: join(dir, 'volume-plugins'),
         runtimeRequestTimeout,
         staticPodPath: staticPods,
         tlsCertFile: certificate?.certFile,
@@ -84,8 +85,10 @@ export async function startKubelet({
     () =>
       startProcess({
         name: 'kubelet',
-        command,
+        command: 'unshare',
         args: [
+          ...['--mount', '--propagation', 'private', '--', IN_ITS_FOLDER, dir, ...foldersOf(version), '--'],
+          commandOf(version),
           `--config=${join(dir, 'config.json')}`,
           `--kubeconfig=${api.kubeconfig}`,
           `--hostname-override=${node}`,
@@ -97,11 +100,7 @@ export async function startKubelet({
         logFile: join(dir, 'kubelet.log'),
         ready: async () => (await metrics()).includes('kubelet_pleg_'),
       }),
-    async () => {
-      // A kubelet mounts its own folder and does not unmount it when it ends.
-      await unmountBelow(dir);
-      place.remove();
-    },
+    async () => place.remove(),
   );
   return Object.assign(service, {
     url,
@@ -110,11 +109,20 @@ export async function startKubelet({
     podsApi: join(dir, 'root', 'pods-api', 'pods-api.sock'),
     setGates,
     setMinor: (next: KubeletMinor | undefined) => {
-      command = where(next === undefined ? 'kubelet' : `kubelet-${next}`);
+      commandOf(next);
+      version = next;
     },
     metrics,
   });
 }
+
+/** Throws ProgramMissing. */
+const commandOf = (minor: KubeletMinor | undefined): string =>
+  where(minor === undefined ? 'kubelet' : `kubelet-${minor}`);
+
+/** The oldest ones have no podLogsDir: the runtime, which is not in their namespace, would not find the folders of logs. */
+const foldersOf = (minor: KubeletMinor | undefined): string[] =>
+  minor === '1.28' ? ['/var/lib'] : ['/var/lib', '/var/log'];
 
 function configuration(port: number, socket: string, featureGates: FeatureGates): object {
   return {
@@ -136,6 +144,7 @@ function configuration(port: number, socket: string, featureGates: FeatureGates)
     localStorageCapacityIsolation: false,
     evictionHard: {},
     resolvConf: '/dev/null',
+    makeIPTablesUtilChains: false,
   };
 }
 
