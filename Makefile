@@ -16,7 +16,7 @@ prepare = devtools/localServices/prepare $(1) || [ $$? = 3 ]
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## Run the demo on this machine: three nodes, one lossy, one unsafe (ONCE=1 prints once; NO_KUBE=1 starts no API server)
+demo: ## Run the demo on this machine: two real kubelets of which one falls back (root), a lossy and an unsafe runtime (ONCE=1 prints once; NO_KUBE=1 starts no API server)
 	@$(call prepare,$(demo_programs))
 	@$(node) build.mjs
 	@./bin/plegwatch-dev demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)

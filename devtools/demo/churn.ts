@@ -1,23 +1,60 @@
 /*
- * Starts and removes pods on a real containerd, so that the demo has events to show.
+ * Pods that start and end on a real node, so that the demo has events to show.
  */
+import type { KubeClient } from '../../src/kube/client.ts';
+import { podsOf } from '../../src/kube/object.ts';
 import { messageOf } from '../../src/platform/errors.ts';
 import type { LocalContainerd } from '../localServices/containerd.ts';
-import { createPodDriver, type DrivenPod, type PodDriver } from '../simulator/podDriver.ts';
+import { waitingPod } from '../localServices/pods.ts';
+import { createPodDriver } from '../simulator/podDriver.ts';
 
 const EVERY_MS = 1_500;
 /** How many pods run at a time; a new one replaces the oldest. */
 const MAX_PODS = 4;
+export const NAMESPACE = 'shop';
+
+/** Who runs the pods. */
+export interface PodRunner {
+  /** Returns what removes the pod again. */
+  run(name: string): Promise<() => Promise<unknown>>;
+  close(): Promise<void>;
+}
+
+/** No kubelet: calls of the CRI. */
+export function runtimePods({ socket, cgroupParent }: LocalContainerd): PodRunner {
+  const driver = createPodDriver({ socket, cgroupParent });
+  return {
+    async run(name) {
+      const pod = await driver.runPod({ name, namespace: NAMESPACE, containers: [{ name: 'app' }] });
+      return () => driver.removePod(pod);
+    },
+    close: () => driver.close(),
+  };
+}
+
+/** The kubelet of a node. Those that are left are removed with its containerd. */
+export const kubeletPods = (kube: KubeClient, node: string, image: string): PodRunner => ({
+  async run(name) {
+    const pods = podsOf(NAMESPACE);
+    await kube.apply(pods, waitingPod({ name, namespace: NAMESPACE, node, image }));
+    return () => kube.delete(pods, name);
+  },
+  close: async () => {},
+});
 
 export class PodChurn {
-  readonly #pods: PodDriver;
-  readonly #running: DrivenPod[] = [];
+  readonly #pods: PodRunner;
+  readonly #what: string;
+  /** What removes each pod. */
+  readonly #running: (() => Promise<unknown>)[] = [];
   readonly #timer: NodeJS.Timeout;
   #turn: Promise<void> | null = null;
   #count = 0;
 
-  constructor(containerd: LocalContainerd) {
-    this.#pods = createPodDriver({ socket: containerd.socket, cgroupParent: containerd.cgroupParent });
+  /** Pods are called `what-1`, `what-2` and so on. */
+  constructor(pods: PodRunner, what: string) {
+    this.#pods = pods;
+    this.#what = what;
     this.#timer = setInterval(() => {
       this.#turn ??= this.#next().finally(() => {
         this.#turn = null;
@@ -34,12 +71,11 @@ export class PodChurn {
   async #next(): Promise<void> {
     try {
       this.#count += 1;
-      const name = `cart-${this.#count}`;
-      this.#running.push(await this.#pods.runPod({ name, namespace: 'shop', containers: [{ name: 'app' }] }));
-      const oldest = this.#running.length > MAX_PODS ? this.#running.shift() : undefined;
-      if (oldest !== undefined) await this.#pods.removePod(oldest);
+      this.#running.push(await this.#pods.run(`${this.#what}-${this.#count}`));
+      const removeOldest = this.#running.length > MAX_PODS ? this.#running.shift() : undefined;
+      await removeOldest?.();
     } catch (error) {
-      process.stderr.write(`a pod on the real containerd failed: ${messageOf(error)}\n`);
+      process.stderr.write(`a pod on a real node failed: ${messageOf(error)}\n`);
     }
   }
 }

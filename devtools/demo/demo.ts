@@ -1,6 +1,6 @@
 /*
- * `plegwatch-dev demo`: starts Redis, Postgres, an API server, agents, the controller and three nodes on this machine, shows
- * the reports, and stops everything again.
+ * `plegwatch-dev demo`: starts Redis, Postgres, an API server, the controller and nodes with an agent each on this machine, breaks the stream of
+ * one kubelet, shows the reports, and stops everything again.
  */
 import { type ConfigOf, toggle } from '../../src/platform/settings.ts';
 import { sleep } from '../../src/platform/sleep.ts';
@@ -30,8 +30,7 @@ export async function runDemo(config: ConfigOf<typeof DEMO_SETTINGS>, signal: Ab
   let cluster: DemoCluster | undefined;
   try {
     cluster = await startCluster({ noKube: config.noKube, report });
-    report('waiting for the first findings');
-    await showReports(cluster, config.once, end);
+    await showReports(cluster, config.once, report, end);
   } catch (error) {
     // An interrupted start is no failure.
     if (!end.aborted) throw error;
@@ -50,26 +49,39 @@ function outputClosed(): AbortSignal {
   return controller.signal;
 }
 
-async function showReports(cluster: DemoCluster, once: boolean, signal: AbortSignal): Promise<void> {
+async function showReports(
+  cluster: DemoCluster,
+  once: boolean,
+  report: (line: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
   const view = await openView(cluster);
   try {
-    await untilComplete(view, signal);
+    if (cluster.break !== null) {
+      report('waiting until MODE is Evented (usually 7 s)');
+      await untilShown(view, [cluster.break.row], signal);
+      report('restarting the containerd of worker-restarted: the stream of its kubelet breaks');
+      await cluster.break.run();
+    }
+    report('waiting for the first findings (usually 10 s)');
+    const rows = cluster.nodes.map(({ row }) => row);
+    await untilShown(view, rows, signal);
     await show(view, once, signal);
   } finally {
     await view.close();
   }
 }
 
-async function untilComplete(view: DemoView, signal: AbortSignal): Promise<void> {
+async function untilShown(view: DemoView, rows: readonly RegExp[], signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + COMPLETE_WITHIN_MS;
   let last: unknown;
   // On a busy machine an answer may come too late, and is asked for again.
-  const complete = () =>
-    view.complete().catch((error: unknown) => {
+  const shown = () =>
+    view.shows(rows).catch((error: unknown) => {
       last = error;
       return false;
     });
-  while (!signal.aborted && !(await complete())) {
+  while (!signal.aborted && !(await shown())) {
     if (performance.now() > deadline) {
       const message = `Not every node reported within ${COMPLETE_WITHIN_MS / 1000} s.`;
       throw programFailed(message, 'Is the machine very busy? Run make demo again.', last);

@@ -8,13 +8,16 @@ import { run } from '../localServices/process.ts';
 import type { DemoCluster } from './cluster.ts';
 
 const LOSSY = 'worker-lossy';
+const RESTARTED = 'worker-restarted';
 const VARIABLE = 'PLEGWATCH_DATABASE_URL';
 
 export async function commandsToCopy(cluster: DemoCluster, reader: Client): Promise<string> {
   const id = await latestMiss(reader);
   const questions = [
     ['How are the nodes?', 'bin/plegwatch report -o wide'],
-    ['What happened on the lossy one?', `bin/plegwatch timeline ${LOSSY}`],
+    ...(cluster.break === null
+      ? [['What happened on the lossy one?', `bin/plegwatch timeline ${LOSSY}`]]
+      : [['What made the kubelet fall back?', `bin/plegwatch timeline ${RESTARTED}`]]),
     ['Was this event really missed?', `bin/plegwatch finding ${id}`],
     ['What do the developers of the runtime get to see?', `bin/plegwatch finding ${id} -o markdown`],
     [
@@ -33,10 +36,22 @@ export async function commandsToCopy(cluster: DemoCluster, reader: Client): Prom
 
 export async function answers(cluster: DemoCluster, reader: Client): Promise<string> {
   const id = await latestMiss(reader);
-  const env = { [VARIABLE]: cluster.databaseUrl };
   const answer = async (...args: string[]) =>
-    `$ plegwatch ${args.join(' ')}\n${await run(process.execPath, [BUILT_CLI, ...args], { env })}`;
-  return [await answer('timeline', LOSSY, '--limit', '30'), await answer('finding', id)].join('\n');
+    `$ plegwatch ${args.join(' ')}\n${await plegwatch(cluster, ...args)}`;
+  return [
+    await answer('timeline', cluster.break === null ? LOSSY : RESTARTED, '--limit', '30'),
+    await answer('finding', id),
+    await pageAnswers(cluster),
+  ].join('\n');
+}
+
+/** Runs one of the product's commands. */
+export const plegwatch = ({ databaseUrl }: DemoCluster, ...args: readonly string[]): Promise<string> =>
+  run(process.execPath, [BUILT_CLI, ...args], { env: { [VARIABLE]: databaseUrl } });
+
+async function pageAnswers({ page }: DemoCluster): Promise<string> {
+  const { status } = await fetch(page);
+  return `The page in a browser, ${page}, answers with ${status}. Without ONCE=1 it stays open.`;
 }
 
 async function latestMiss(reader: Client): Promise<string> {

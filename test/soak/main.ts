@@ -14,6 +14,7 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { waitingPod } from '../../devtools/localServices/pods.ts';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { podsOf } from '../../src/kube/object.ts';
 import { messageOf } from '../../src/platform/errors.ts';
@@ -84,27 +85,9 @@ async function runPods({ kube, containerd }: SoakWorld, worker: number): Promise
   for (let i = 1; !end.signal.aborted; i += 1) {
     const name = `worker-${worker}-${i}`;
     try {
-      await kube.apply(PODS, {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { name },
-        spec: {
-          nodeName: NODE,
-          hostNetwork: true,
-          restartPolicy: 'Never',
-          terminationGracePeriodSeconds: 0,
-          automountServiceAccountToken: false,
-          enableServiceLinks: false,
-          containers: [
-            {
-              name: 'app',
-              image: containerd.importedImages.busybox,
-              imagePullPolicy: 'Never',
-              command: ['sleep', String(POD_SECONDS)],
-            },
-          ],
-        },
-      });
+      const image = containerd.importedImages.busybox;
+      const pod = { name, node: NODE, image, seconds: POD_SECONDS, restartPolicy: 'Never' } as const;
+      await kube.apply(PODS, waitingPod(pod));
       await wait((POD_SECONDS + 12) * 1_000);
       await kube.delete(PODS, name);
     } catch (error) {

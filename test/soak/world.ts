@@ -3,7 +3,6 @@
  * server and a kubelet. Two witnesses watch containerd: `ctr events`, and a subscriber of the CRI. Times are the product's defaults.
  */
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { BUILT_CLI, CHECKOUT } from '../../devtools/checkout.ts';
@@ -14,6 +13,7 @@ import {
   startContainerd,
 } from '../../devtools/localServices/containerd.ts';
 import { type LocalKubelet, startKubelet } from '../../devtools/localServices/kubelet.ts';
+import { readingOf, writeAgentToken } from '../../devtools/localServices/kubeletReading.ts';
 import {
   type LocalPlegwatch,
   type PlegwatchSettings,
@@ -83,7 +83,8 @@ export const startWorld = (options: WorldOptions): Promise<World> =>
 export const startSoakWorld = ({ seed, drop }: Pick<WorldOptions, 'seed' | 'drop'>): Promise<SoakWorld> =>
   withStops(async (parts) => {
     const api = parts.keep(await startApiServer());
-    const kubectl = (...args: string[]) => run(where('kubectl'), ['--kubeconfig', api.kubeconfig, ...args]);
+    const kubectl = (...args: readonly string[]) =>
+      run(where('kubectl'), ['--kubeconfig', api.kubeconfig, ...args]);
     await kubectl('apply', '--server-side', '-f', join(CHECKOUT, 'crds'));
     await kubectl('wait', '--for=condition=Established', 'crd/plegreports.plegwatch.dev');
     // No controller creates one here, and no pod is admitted without it.
@@ -95,14 +96,10 @@ export const startSoakWorld = ({ seed, drop }: Pick<WorldOptions, 'seed' | 'drop
     );
     const podsWitness = new PodsWitness(kubelet.podsApi);
     parts.atEnd(() => podsWitness.close());
-    const ofKubelet = {
-      podsApi: kubelet.podsApi,
-      kubeletUrl: kubelet.url,
-      kubeletTokenFile: await agentToken(kubectl, place.dir),
-      kubeletCaFile: kubelet.caFile,
-      kubeletServerName: kubelet.serverName,
-    };
-    const programs = await startPrograms(services, { kubeconfig: api.kubeconfig }, ofKubelet);
+    const tokenFile = join(place.dir, 'token');
+    await writeAgentToken(tokenFile, kubectl);
+    const reading = readingOf(kubelet, tokenFile);
+    const programs = await startPrograms(services, { kubeconfig: api.kubeconfig }, reading);
     const kube = await createKubeClient({ kubeconfig: api.kubeconfig });
     parts.atEnd(() => kube.close());
     const status = () => collectStatus(services, podsWitness);
@@ -242,16 +239,6 @@ async function startPrograms(
 
 /** A number from 0 to 1, the same for the same text. */
 const shareOf = (text: string): number => createHash('sha256').update(text).digest().readUInt32BE() / 2 ** 32;
-
-async function agentToken(kubectl: (...args: string[]) => Promise<string>, dir: string): Promise<string> {
-  await kubectl('create', 'serviceaccount', 'agent');
-  await kubectl('create', 'clusterrole', 'agent', '--verb=get', '--resource=nodes/metrics');
-  const role = ['--clusterrole=agent', '--serviceaccount=default:agent'];
-  await kubectl('create', 'clusterrolebinding', 'agent', ...role);
-  const file = join(dir, 'token');
-  writeFileSync(file, (await kubectl('create', 'token', 'agent', '--duration=48h')).trim(), { mode: 0o600 });
-  return file;
-}
 
 async function storedEvents(client: Client): Promise<readonly { id: string; type: EventType }[]> {
   const { rows } = await client.query<{ id: string; type: EventType }>(

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
+import { writeAgentToken } from '../../devtools/localServices/kubeletReading.ts';
 import {
   type LocalPlegwatch,
   type PlegwatchSettings,
@@ -201,14 +202,11 @@ export class System {
     return run(where('kubectl'), ['--kubeconfig', this.api.kubeconfig, ...args]);
   }
 
-  /** The token of a service account with the one right that the chart gives to agents. Call it once. */
+  /** A file with the token of an agent. Call it once. */
   async agentToken(): Promise<string> {
-    await this.kubectl('create', 'serviceaccount', 'agent');
-    await this.kubectl('create', 'clusterrole', 'agent', '--verb=get', '--resource=nodes/metrics');
-    await this.kubectl(
-      ...['create', 'clusterrolebinding', 'agent', '--clusterrole=agent', '--serviceaccount=default:agent'],
-    );
-    return (await this.kubectl('create', 'token', 'agent')).trim();
+    const file = this.folder('agent-token');
+    await writeAgentToken(file, (...args) => this.kubectl(...args));
+    return file;
   }
 
   /** Ends one program before the system ends. */

@@ -1,6 +1,6 @@
 /*
- * The whole system for a file of tests, and what runs on its nodes. Programs started by a test end after it, and those of `beforeAll` end after the
- * last test, always the latest first. Nothing may be left on the machine then.
+ * The whole system for a file of tests, and what runs on its nodes. What a test starts ends after it, and what `beforeAll` starts ends after
+ * the last test, always the latest first. Nothing may be left on the machine then.
  */
 import { writeFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
@@ -43,7 +43,7 @@ export class SystemBed {
   #system: System | null = null;
   #controller: LocalPlegwatch | null = null;
   /** Token of agents that may read the metrics of kubelets. */
-  #token: Promise<string> | null = null;
+  #tokenFile: Promise<string> | null = null;
   #made = 0;
   readonly #ofFile: Stops = [];
   readonly #ofTest: Stops = [];
@@ -117,9 +117,12 @@ export class SystemBed {
 
   /** Settings for reading the metrics of this kubelet, with a token that permits it or another one. */
   readonly metricsOf = async ({ url }: LocalKubelet, token?: string): Promise<PlegwatchSettings> => {
-    this.#token ??= this.system.agentToken();
+    if (token === undefined) {
+      this.#tokenFile ??= this.system.agentToken();
+      return { kubeletUrl: url, kubeletTokenFile: await this.#tokenFile };
+    }
     const kubeletTokenFile = this.#newFile('token');
-    writeFileSync(kubeletTokenFile, token ?? (await this.#token), { mode: 0o600 });
+    writeFileSync(kubeletTokenFile, token, { mode: 0o600 });
     return { kubeletUrl: url, kubeletTokenFile };
   };
 

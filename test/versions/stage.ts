@@ -8,6 +8,7 @@ import { expect } from 'vitest';
 import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import type { LocalKubelet } from '../../devtools/localServices/kubelet.ts';
 import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
+import { waitingPod } from '../../devtools/localServices/pods.ts';
 import { run } from '../../devtools/localServices/process.ts';
 import { type KubeletMinor, type ProgramName, where } from '../../devtools/localServices/where.ts';
 import { connectCri } from '../../devtools/simulator/criClient.ts';
@@ -183,17 +184,18 @@ export class Stage {
   }
 
   addStaticPod(name: string): void {
-    const pod = podOf(name, this.containerd.importedImages.busybox);
+    const pod = waitingPod({ name, image: this.containerd.importedImages.busybox });
     writeFileSync(join(this.staticPods, `${name}.json`), JSON.stringify(pod));
   }
 
   async createPod(name: string): Promise<void> {
-    const pod = podOf(
-      `${name}-${this.node.name.replaceAll('.', '-')}`,
-      this.containerd.importedImages.busybox,
-    );
+    const pod = waitingPod({
+      name: `${name}-${this.node.name.replaceAll('.', '-')}`,
+      node: this.node.name,
+      image: this.containerd.importedImages.busybox,
+    });
     const file = this.#bed.system.folder(`${pod.metadata.name}.json`);
-    writeFileSync(file, JSON.stringify({ ...pod, spec: { ...pod.spec, nodeName: this.node.name } }));
+    writeFileSync(file, JSON.stringify(pod));
     await this.#bed.system.kubectl('create', '-f', file);
   }
 
@@ -279,16 +281,3 @@ function timeOfLine(line: string): number {
   const [, month = '', day = '', clock = ''] = /^[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{3})/.exec(line) ?? [];
   return Date.parse(`${new Date().getFullYear()}-${month}-${day}T${clock}`);
 }
-
-const podOf = (name: string, image: string) => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name, namespace: 'default' },
-  spec: {
-    hostNetwork: true,
-    terminationGracePeriodSeconds: 0,
-    enableServiceLinks: false,
-    automountServiceAccountToken: false,
-    containers: [{ name: 'app', image, imagePullPolicy: 'Never', command: ['sleep', '3600'] }],
-  },
-});

@@ -1,0 +1,37 @@
+/*
+ * Pods for a local kubelet: on the network of their node, and without volumes.
+ */
+
+export interface WaitingPod {
+  readonly name: string;
+  /** Default: `default`. */
+  readonly namespace?: string;
+  /** Of a pod that is not static. */
+  readonly node?: string;
+  readonly image: string;
+  /** How long its container runs. Default: an hour. */
+  readonly seconds?: number;
+  readonly restartPolicy?: 'Always' | 'Never';
+}
+
+export const waitingPod = ({
+  name,
+  namespace = 'default',
+  node,
+  image,
+  seconds = 3_600,
+  restartPolicy = 'Always',
+}: WaitingPod) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace },
+  spec: {
+    ...(node === undefined ? {} : { nodeName: node }),
+    restartPolicy,
+    hostNetwork: true,
+    terminationGracePeriodSeconds: 0,
+    enableServiceLinks: false,
+    automountServiceAccountToken: false,
+    containers: [{ name: 'app', image, imagePullPolicy: 'Never', command: ['sleep', `${seconds}`] }],
+  },
+});
