@@ -5,7 +5,7 @@
 import type { Client } from 'pg';
 import { BUILT_CLI } from '../checkout.ts';
 import { run } from '../localServices/process.ts';
-import type { DemoCluster } from './cluster.ts';
+import { CLUSTER, type DemoCluster } from './cluster.ts';
 
 const LOSSY = 'worker-lossy';
 const RESTARTED = 'worker-restarted';
@@ -47,7 +47,9 @@ export async function answers(cluster: DemoCluster, reader: Client): Promise<str
 
 /** Runs one of the product's commands. */
 export const plegwatch = ({ databaseUrl }: DemoCluster, ...args: readonly string[]): Promise<string> =>
-  run(process.execPath, [BUILT_CLI, ...args], { env: { [VARIABLE]: databaseUrl } });
+  run(process.execPath, [BUILT_CLI, ...args], {
+    env: { PLEGWATCH_CLUSTER: CLUSTER, [VARIABLE]: databaseUrl },
+  });
 
 async function pageAnswers({ page }: DemoCluster): Promise<string> {
   const { status } = await fetch(page);

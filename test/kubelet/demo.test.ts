@@ -70,27 +70,27 @@ needs(...KUBELET_NEEDS, ...CONTAINERD)('the demo with real kubelets', () => {
     }
   });
 
-  test.each([
-    'starting two real kubelets',
-    'waiting until MODE is Evented',
-    'restarting the containerd of worker-restarted',
-  ])('leaves nothing behind if it is interrupted while %s', { timeout: TIMEOUT_MS }, async (step) => {
-    const before = machine();
-    const run = spawn(process.execPath, [DEV_CLI, 'demo', '--once'], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const ended = once(run, 'exit');
-    let isReached = false;
-    for await (const line of createInterface({ input: run.stdout })) {
-      if (!line.includes(step)) continue;
-      isReached = true;
-      run.kill('SIGINT');
-    }
-    expect(await ended).toEqual([0, null]);
-    expect(isReached).toBe(true);
-    expect(leftovers(run.pid)).toEqual([]);
-    expect(machine()).toEqual(before);
-  });
+  test.each(['starting two real kubelets', 'restarting the containerd of worker-restarted'])(
+    'leaves nothing behind if it is interrupted while %s',
+    { timeout: TIMEOUT_MS },
+    async (step) => {
+      const before = machine();
+      const run = spawn(process.execPath, [DEV_CLI, 'demo', '--once'], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const ended = once(run, 'exit');
+      let isReached = false;
+      for await (const line of createInterface({ input: run.stdout })) {
+        if (!line.includes(step)) continue;
+        isReached = true;
+        run.kill('SIGINT');
+      }
+      expect(await ended).toEqual([0, null]);
+      expect(isReached).toBe(true);
+      expect(leftovers(run.pid)).toEqual([]);
+      expect(machine()).toEqual(before);
+    },
+  );
 });
 
 needs(...RUNTIME_NEEDS, ...CONTAINERD)('the demo without an API server', () => {
