@@ -243,7 +243,7 @@ needs('postgres')('a mode in SQL', () => {
     });
   });
 
-  test('a mode of a silent agent claims nothing that nobody observes', async () => {
+  test('nothing unobserved is claimed of a silent agent', async () => {
     const [one, records] = observing(20);
     await commit(one, records);
     await silence();

@@ -71,21 +71,18 @@ describe('conditions', () => {
   test.each([
     ['silent', 90_000, 'AgentSilent'],
     ['without stored records while ingest is behind', 0, 'IngestBehind'],
-  ])(
-    'a condition of an agent that is %s claims nothing that nobody observes',
-    (_which, ingest_caught_up_ms, reason) => {
-      const silent = build({ last_seen: ago(600), ingest_caught_up_ms });
-      expect(silent).toMatchObject({
-        mode: 'Unknown',
-        modeSince: '2026-11-20T11:59:45Z',
-        stream: { state: 'Unknown', since: '2026-11-20T11:50:00Z' },
-        agent: { lastSeen: '2026-11-20T11:50:00Z' },
-      });
-      expect(silent.kubelet).toEqual({ version: 'v1.36.3', model: 'Unknown' });
-      for (const type of ['StreamConnected', 'RelistHealthy', 'EventedPLEGInUse'])
-        expect(stateOf(silent, type)).toBe(`Unknown ${reason}`);
-    },
-  );
+  ])('nothing unobserved is claimed of an agent that is %s', (_which, ingest_caught_up_ms, reason) => {
+    const silent = build({ last_seen: ago(600), ingest_caught_up_ms });
+    expect(silent).toMatchObject({
+      mode: 'Unknown',
+      modeSince: '2026-11-20T11:59:45Z',
+      stream: { state: 'Unknown', since: '2026-11-20T11:50:00Z' },
+      agent: { lastSeen: '2026-11-20T11:50:00Z' },
+    });
+    expect(silent.kubelet).toEqual({ version: 'v1.36.3', model: 'Unknown' });
+    for (const type of ['StreamConnected', 'RelistHealthy', 'EventedPLEGInUse'])
+      expect(stateOf(silent, type)).toBe(`Unknown ${reason}`);
+  });
 
   const neverSeen = {
     first_seen: null,
