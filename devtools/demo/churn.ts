@@ -13,9 +13,9 @@ const EVERY_MS = 1_500;
 const MAX_PODS = 4;
 export const NAMESPACE = 'shop';
 
-/** Who runs the pods. */
+/** The runner of the pods. */
 export interface PodRunner {
-  /** Returns what removes the pod again. */
+  /** Returns the removal of the pod. */
   run(name: string): Promise<() => Promise<unknown>>;
   close(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export const kubeletPods = (kube: KubeClient, node: string, image: string): PodR
 export class PodChurn {
   readonly #pods: PodRunner;
   readonly #what: string;
-  /** What removes each pod. */
+  /** The removals of the pods. */
   readonly #running: (() => Promise<unknown>)[] = [];
   readonly #timer: NodeJS.Timeout;
   #turn: Promise<void> | null = null;

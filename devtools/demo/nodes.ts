@@ -33,15 +33,15 @@ export interface DemoNode {
 }
 
 export interface StartedNode extends DemoNode {
-  /** Of its runtime. */
+  /** The socket of its runtime. */
   readonly socket: string;
   /** Whether a kubelet has created its Node object. */
   readonly isRegistered: boolean;
-  /** Of its agent. */
+  /** The settings of its agent. */
   readonly settings: PlegwatchSettings;
 }
 
-/** What makes a kubelet fall back, once the table has this row. */
+/** The fault that makes a kubelet fall back, once the table has this row. */
 export interface Break {
   readonly row: RegExp;
   run(): Promise<void>;

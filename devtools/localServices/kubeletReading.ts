@@ -1,5 +1,5 @@
 /*
- * What an agent needs to read the metrics of a local kubelet: a service account with the one right that the chart gives to agents.
+ * The right of an agent to read the metrics of a local kubelet: a service account with the one right that the chart gives to agents.
  */
 import { writeFileSync } from 'node:fs';
 import type { LocalKubelet } from './kubelet.ts';

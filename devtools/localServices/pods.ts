@@ -6,7 +6,7 @@ export interface WaitingPod {
   readonly name: string;
   /** Default: `default`. */
   readonly namespace?: string;
-  /** Of a pod that is not static. */
+  /** The node of a pod that is not static. */
   readonly node?: string;
   readonly image: string;
   /** How long its container runs. Default: an hour. */

@@ -16,7 +16,7 @@ import { KUBELET_NEEDS, RUNTIME_NEEDS } from '../support/systemBed.ts';
 const TIMEOUT_MS = 1_200_000;
 const CONTAINERD = ['containerd-2.1', 'image-pause', 'image-busybox'] as const;
 
-/** What a kubelet changes on its machine if nothing keeps it from doing so. */
+/** The changes of a kubelet on its machine if nothing prevents them. */
 const SETTINGS = ['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops'];
 const FOLDERS = ['/var/lib/kubelet', '/var/log/pods', '/var/log/containers', '/usr/libexec/kubernetes'];
 const machine = () => [

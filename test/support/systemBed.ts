@@ -1,6 +1,6 @@
 /*
- * The whole system for a file of tests, and what runs on its nodes. What a test starts ends after it, and what `beforeAll` starts ends after
- * the last test, always the latest first. Nothing may be left on the machine then.
+ * The whole system for a file of tests, and what runs on its nodes. Programs started by a test end after it, and those of `beforeAll` end
+ * after the last test, always the latest first. Nothing may be left on the machine then.
  */
 import { writeFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
