@@ -102,7 +102,7 @@ lint-imports:
 lint-unused:
 	@$(node) node_modules/knip/bin/knip.js
 lint-words:
-	@git grep -l '' -- '*.md' '*.ts' '*.tsx' '*.sql' '*.yaml' ':!docs' ':!README.md' | xargs $(node) devtools/lint/words.ts
+	@git grep -l '' -- '*.md' '*.ts' '*.tsx' '*.sql' '*.yaml' | xargs $(node) devtools/lint/words.ts
 
 format: ## Format the sources
 	@$(call prepare,npm)

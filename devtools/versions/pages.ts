@@ -63,7 +63,7 @@ export function situations(runs: readonly PairRun[], row: Row): string {
   const dates = passed.map(({ date }) => date).sort();
   const period = [...new Set([dates.at(0), dates.at(-1)])].join(' to ');
   const about = `Runs of ${period}. Kubelets with containerds: ${withPairs(passed)}. A kubelet without a containerd stands for all of its pairs.`;
-  return `${about}\n\n${row('situation', 'what plegwatch said, and with which')}${row('---', '---')}${rows.join('')}`;
+  return `${about}\n\n${row('situation', 'mode or verdict, and with which')}${row('---', '---')}${rows.join('')}`;
 }
 
 /** The chart, for Kubernetes from the lowest version that was run, unless its own templates need a later one. */

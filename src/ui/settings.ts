@@ -64,7 +64,7 @@ export const UI_SETTINGS = {
   authorization: withDefault(
     'who',
     'api-server',
-    'who may read: those who may get plegreports in --cluster (api-server), or all whom the proxy lets through (proxy)',
+    'readers: those who may get plegreports in --cluster (api-server), or all whom the proxy lets through (proxy)',
     oneOf('api-server', 'proxy'),
   ),
   proxyAddress: optional(
