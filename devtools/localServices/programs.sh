@@ -20,6 +20,7 @@ image_libraries_series=12.2 image_suite=bookworm
 image_architectures=(amd64 arm64)
 cni_series=1.1 cni_suite=bookworm
 buildah_series=1.28 buildah_suite=bookworm
+registry_series=2.8 registry_suite=bookworm
 chromium_series=150 chromium_suite=bookworm
 nftables_series=1.0 nftables_suite=bookworm
 promtool_series=3.5 promtool_suite=forky
@@ -35,6 +36,7 @@ kubelet_version() { module_version "kubelets/$1" k8s.io/kubernetes; }
 built_containerds=(2.4 2.3 2.2)
 built_containerd_version() { module_version "containerd-$1" github.com/containerd/containerd/v2; }
 helm_version=$(module_version helm helm.sh/helm/v4)
+cosign_version=$(module_version cosign github.com/sigstore/cosign/v3)
 critest_version=$(module_version critest sigs.k8s.io/cri-tools)
 # criclient is our own source, so its folder name also contains a digest of it.
 criclient_version=$(module_version criclient k8s.io/cri-client)-$(cat "$services_dir"/criclient/* | sha256sum | cut -c 1-8)
@@ -56,6 +58,7 @@ runc_dir=$cache/runc-$runc_series-$runc_suite
 etcd_dir=$cache/etcd-$etcd_series-$etcd_suite
 cni_dir=$cache/cni-$cni_series-$cni_suite
 buildah_dir=$cache/buildah-$buildah_series-$buildah_suite
+registry_dir=$cache/registry-$registry_series-$registry_suite
 chromium_dir=$cache/chromium-$chromium_series-$chromium_suite
 nftables_dir=$cache/nftables-$nftables_series-$nftables_suite
 promtool_dir=$cache/promtool-$promtool_series-$promtool_suite
@@ -63,6 +66,7 @@ operator_crds_dir=$cache/operator-crds-$operator_crds_version
 images_dir=$cache/images-$images_version
 kubernetes_dir=$cache/kubernetes-$kubernetes_version
 helm_dir=$cache/helm-$helm_version
+cosign_dir=$cache/cosign-$cosign_version
 critest_dir=$cache/critest-$critest_version
 criclient_dir=$cache/criclient-$criclient_version
 image_base_dir() { printf '%s\n' "$cache/image-base-$node_version-$image_suite-$1"; }
@@ -92,8 +96,8 @@ asset() { [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ] &&
 program_names=(
   node postgres initdb pgbouncer redis-server
   {containerd,ctr,containerd-shim}-{2.4,2.3,2.2,2.1,1.7,1.6}
-  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-{1.37,1.33,1.30,1.28} kube-controller-manager kube-scheduler kube-proxy coredns helm promtool operator-crds criclient
-  cni-ptp nft buildah chromium critest
+  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-{1.37,1.33,1.30,1.28} kube-controller-manager kube-scheduler kube-proxy coredns helm cosign promtool operator-crds criclient
+  cni-ptp nft buildah registry skopeo chromium critest
 )
 
 # program_path NAME: where the program is, or will be once it is prepared. Returns 2 for an unknown name.
@@ -118,10 +122,13 @@ program_path() {
     kubelet-1.[0-9][0-9]) echo "$(kubelet_dir "${1##*-}")/kubelet" ;;
     coredns) echo "$kubernetes_dir/coredns-$(module_version kubernetes github.com/coredns/coredns)" ;;
     buildah) echo "$buildah_dir/bin/buildah" ;;
+    registry) echo "$registry_dir/usr/bin/docker-registry" ;;
+    skopeo) echo "$registry_dir/bin/skopeo" ;;
     chromium) echo "$chromium_dir/bin/chromium-headless-shell" ;;
     cni-ptp) echo "$cni_dir/usr/lib/cni/ptp" ;;
     nft) echo "$nftables_dir/bin/nft" ;;
     helm) echo "$helm_dir/helm" ;;
+    cosign) echo "$cosign_dir/cosign" ;;
     promtool) echo "$promtool_dir/usr/bin/promtool" ;;
     operator-crds) echo "$operator_crds_dir" ;;
     critest) echo "$critest_dir/critest" ;;
@@ -141,6 +148,7 @@ program_target() {
     image-base-* | image-node) echo image-base ;;
     cni-*) echo cni ;;
     nft) echo nftables ;;
+    skopeo) echo registry ;;
     image-*) echo images ;;
     kube-apiserver | kubectl | kubelet) echo kubernetes ;;
     kube-* | coredns) echo kubernetes-more ;;
