@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test cluster-test versions test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions pictures experiment image release advisories cluster clean
+.PHONY: help check demo test cluster-test versions test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions pictures experiment image release verify-release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -161,9 +161,13 @@ image: ## Build the image with buildah, as archives in dist/image/ (IMAGE=regist
 	@$(node) build.mjs
 	@"$$(devtools/localServices/where image-node)" devtools/image/build.ts $(IMAGE)
 
-release: image ## Collect a release in dist/release/: images, chart, CRD, lists of components, notices, checksums
-	@$(call prepare,helm)
-	@$(node) devtools/release/release.ts
+release: image ## Make a release in dist/release/: images, chart, CRD, plugin, components, notices, provenance, checksums (KEY=cosign.key signs it; RELEASE=FOLDER; IMAGE as above)
+	@$(call prepare,helm $(if $(KEY),cosign))
+	@$(node) devtools/release/release.ts $(if $(KEY),--key '$(KEY)') $(RELEASE)
+
+verify-release: ## Verify a release offline, by its publisher's public key (KEY=cosign.pub; RELEASE=FOLDER)
+	@$(call prepare,node npm)
+	@$(node) devtools/release/verify.ts $(or $(RELEASE),dist/release) '$(KEY)'
 
 advisories: ## Fail if npm knows an advisory against a package of the product
 	@$(call prepare,node npm)

@@ -8,8 +8,9 @@ const git = (...args: readonly string[]): string =>
   execFileSync('git', ['-C', CHECKOUT, ...args], { encoding: 'utf8' }).trim();
 
 export const isDirty = (): boolean => git('status', '--porcelain') !== '';
+export const commitId = (): string => git('rev-parse', 'HEAD');
 /** The commit's id, and whether the checkout differs from it. */
-export const revision = (): string => git('rev-parse', 'HEAD') + (isDirty() ? '-dirty' : '');
+export const revision = (): string => commitId() + (isDirty() ? '-dirty' : '');
 /** ISO 8601. */
 export const commitTime = (): string =>
   new Date(Number(git('log', '-1', '--format=%ct')) * 1000).toISOString();

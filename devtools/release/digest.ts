@@ -4,4 +4,5 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-export const sha256 = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
+export const sha256Of = (data: Buffer | string): string => createHash('sha256').update(data).digest('hex');
+export const sha256 = (file: string): string => sha256Of(readFileSync(file));

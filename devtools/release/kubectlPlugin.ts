@@ -1,6 +1,6 @@
 /*
- * The plugin of kubectl for a release: an archive, and the manifest with which krew installs it. Where it will be downloaded from is for who publishes
- * it to fill in.
+ * The plugin of kubectl for a release: an archive, and the manifest with which krew installs it. publisher.yaml says where it
+ * will be downloaded from.
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,13 +12,14 @@ import { VERSION } from '../../src/platform/version.ts';
 import { CHECKOUT } from '../checkout.ts';
 import { packArchive } from '../image/archive.ts';
 import { sha256 } from './digest.ts';
+import type { Publisher } from './publisher.ts';
 
 const PLUGIN = 'kubectl-plegwatch';
 const COMPLETION = 'kubectl_complete-plegwatch';
 const ARCHIVE = `${PLUGIN}-${VERSION}.tar.gz`;
 
 /** Writes both into a folder. The completion is that of the program in dist/. */
-export function writePlugin(out: string): void {
+export function writePlugin(out: string, publisher: Publisher): void {
   const folder = mkdtempSync(join(tmpdir(), 'kubectl-plugin-'));
   try {
     copyFileSync(join(CHECKOUT, 'kubectl', PLUGIN), join(folder, PLUGIN));
@@ -32,22 +33,26 @@ export function writePlugin(out: string): void {
   } finally {
     rmSync(folder, { recursive: true });
   }
-  writeFileSync(join(out, 'krew-plegwatch.yaml'), stringify(manifestOf(sha256(join(out, ARCHIVE)))));
+  writeFileSync(
+    join(out, 'krew-plegwatch.yaml'),
+    stringify(manifestOf(sha256(join(out, ARCHIVE)), publisher)),
+  );
 }
 
-const manifestOf = (digest: string) => ({
+const manifestOf = (digest: string, { source, downloads }: Publisher) => ({
   apiVersion: 'krew.googlecontainertools.github.com/v1alpha2',
   kind: 'Plugin',
   metadata: { name: 'plegwatch' },
   spec: {
     version: `v${VERSION}`,
+    ...(source !== '' && { homepage: source }),
     shortDescription: 'Show which container events were not delivered on which node',
     description:
       'Runs the commands of plegwatch in its pods: which events were missed, on which node, of which container, and what proves it.',
     platforms: [
       {
         selector: { matchExpressions: [{ key: 'os', operator: 'In', values: ['darwin', 'linux'] }] },
-        uri: `https://YOUR-RELEASES/${ARCHIVE}`,
+        uri: `${downloads || 'https://YOUR-RELEASES'}/${ARCHIVE}`,
         sha256: digest,
         bin: PLUGIN,
         files: [PLUGIN, COMPLETION, 'LICENSE'].map((from) => ({ from, to: '.' })),

@@ -1,32 +1,43 @@
 /*
  * Collects a release from what `make image` built into dist/release/, or the folders that are given: images, chart, CRD, kubectl's plugin, lists of
- * components, notices, and the digests of them all. Run by `make release`.
+ * components, notices, provenance and the digests of them all, which a key signs if one is given. Run by `make release`.
  *
- *   node devtools/release/release.ts [FOLDER [IMAGES]]
+ *   node devtools/release/release.ts [--key KEY] [FOLDER [IMAGES]]
  */
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { parse } from 'yaml';
+import { parseArgs } from 'node:util';
 import { VERSION } from '../../src/platform/version.ts';
 import { CHECKOUT } from '../checkout.ts';
+import { CRD } from '../crd.ts';
 import { bundledPackages, NOTICES } from '../image/bundle.ts';
-import { commitTime, isDirty } from '../image/commit.ts';
+import { commitId, commitTime, isDirty } from '../image/commit.ts';
 import { ARCHITECTURES } from '../image/layers.ts';
 import { sbom } from '../image/sbom.ts';
 import { where } from '../localServices/where.ts';
-import { sha256 } from './digest.ts';
+import { writeChart } from './chart.ts';
+import { contentsOf, type Files, PROVENANCE, SUMS } from './contents.ts';
+import { sha256Of } from './digest.ts';
+import { inputsOf } from './inputs.ts';
 import { writePlugin } from './kubectlPlugin.ts';
+import { readLayout } from './layout.ts';
+import { provenance } from './provenance.ts';
+import { publisher } from './publisher.ts';
+import { sign } from './sign.ts';
 
-const [, , out = join(CHECKOUT, 'dist/release'), images = join(CHECKOUT, 'dist/image')] = process.argv;
-const DIGESTS = 'SHA256SUMS';
+const { values, positionals } = parseArgs({ options: { key: { type: 'string' } }, allowPositionals: true });
+const [out = join(CHECKOUT, 'dist/release'), images = join(CHECKOUT, 'dist/image')] = positionals;
+const by = publisher();
 const from = (path: string): string => join(CHECKOUT, path);
+const write = (name: string, text: string): void => writeFileSync(join(out, name), text);
+const files = (): Files =>
+  new Map(
+    readdirSync(out)
+      .sort()
+      .map((name) => [name, readFileSync(join(out, name))]),
+  );
 
-const chart = parse(readFileSync(from('helm/plegwatch/Chart.yaml'), 'utf8')) as Record<string, string>;
-if (chart['version'] !== VERSION || chart['appVersion'] !== VERSION) {
-  throw new Error(`helm/plegwatch/Chart.yaml is not of version ${VERSION}, package.json is`);
-}
-if (isDirty()) console.error('release: the checkout differs from its commit; the image is labelled -dirty');
+if (isDirty()) console.error('release: the checkout differs from its commit; image and provenance say so');
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
@@ -34,23 +45,31 @@ for (const suffix of ['', ...ARCHITECTURES.map((architecture) => `-${architectur
   const archive = `plegwatch-${VERSION}${suffix}.tar`;
   copyFileSync(join(images, archive), join(out, `image-${archive}`));
 }
-execFileSync(where('helm'), ['package', from('helm/plegwatch'), '--destination', out], { stdio: 'ignore' });
-const crd = 'plegreports.plegwatch.dev.yaml';
-copyFileSync(from(`crds/${crd}`), join(out, crd));
-copyFileSync(from('LICENSE'), join(out, 'LICENSE'));
-writePlugin(out);
+const image = readLayout(readFileSync(join(images, `plegwatch-${VERSION}.tar`)));
+writeChart(out, { image, publisher: by, created: new Date(commitTime()) });
+for (const path of [CRD, 'LICENSE', NOTICES]) copyFileSync(from(path), join(out, basename(path)));
+writePlugin(out, by);
 
 const packages = bundledPackages();
-copyFileSync(from(NOTICES), join(out, basename(NOTICES)));
-for (const architecture of ARCHITECTURES) {
+const lists = ARCHITECTURES.map((architecture) => {
   const base = where(`image-base-${architecture}`);
   const origin = { node: join(base, 'node'), debian: join(base, 'debian') };
   const list = sbom({ architecture, origin, version: VERSION, created: commitTime(), packages });
-  writeFileSync(join(out, `image-plegwatch-${VERSION}-${architecture}.cdx.json`), list);
-}
+  write(`image-plegwatch-${VERSION}-${architecture}.cdx.json`, list);
+  return list;
+});
 
-const digests = readdirSync(out)
-  .sort()
-  .map((name) => `${sha256(join(out, name))}  ${name}\n`);
-writeFileSync(join(out, DIGESTS), digests.join(''));
-console.log(`${out}:\n${digests.join('')}`);
+const subjects = [...contentsOf(files())].map(([name, sha256]) => ({ name, digest: { sha256 } }));
+const build = {
+  source: by.source,
+  commit: commitId(),
+  isDirty: isDirty(),
+  image: image.name,
+  inputs: inputsOf(lists),
+};
+write(PROVENANCE, provenance({ subjects, ...build }));
+const sums = [...files()].map(([name, data]) => `${sha256Of(data)}  ${name}\n`);
+write(SUMS, sums.join(''));
+if (values.key !== undefined) sign(out, values.key);
+console.log(`${out}:\n${sums.join('')}`);
+if (values.key === undefined) console.error('release: NOT SIGNED: no KEY was given (docs/how-to/image.md)');

@@ -1,30 +1,28 @@
 /* The image that `make image` builds, in a real containerd. */
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { withBuildah } from '../../devtools/image/buildah.ts';
-import { bundledPackages } from '../../devtools/image/bundle.ts';
 import { commitTime, revision } from '../../devtools/image/commit.ts';
 import { readElf } from '../../devtools/image/elf.ts';
+import { readTar } from '../../devtools/image/tar.ts';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import { freePort, waitFor } from '../../devtools/localServices/process.ts';
 import { startRedis } from '../../devtools/localServices/redis.ts';
 import { where } from '../../devtools/localServices/where.ts';
+import { readLayout } from '../../devtools/release/layout.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { ROOT } from '../support/build.ts';
+import { filesOf, imageOf } from '../support/imageArchive.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-import { readTar, type TarEntry } from '../support/tar.ts';
 
 const NAME = `docker.io/library/plegwatch:${VERSION}`;
 
 needs(
   'root',
-  'helm',
   'image-node',
   'image-base-amd64',
   'image-base-arm64',
@@ -34,13 +32,6 @@ needs(
 )('the image', () => {
   const out = mkdtempSync(join(tmpdir(), 'image-'));
   const archive = (suffix = '') => join(out, `plegwatch-${VERSION}${suffix}.tar`);
-  // The same for a user without root, who would have one of their own.
-  const cache = execFileSync(join(ROOT, 'devtools/localServices/where'), ['--cache'], { encoding: 'utf8' });
-  const build = (folder: string, under: readonly string[] = []) => {
-    const script = ['devtools/image/build.ts', `plegwatch:${VERSION}`, folder];
-    const [program = '', ...args] = [...under, where('image-node'), ...script];
-    execFileSync(program, args, { cwd: ROOT, env: { ...process.env, PLEGWATCH_CACHE: cache.trim() } });
-  };
   let containerd: LocalContainerd;
   let runs = 0;
 
@@ -67,7 +58,9 @@ needs(
   const runOnce = (...command: readonly string[]) => containerd.ctr([...runArgs(['--rm']), ...command]);
 
   beforeAll(async () => {
-    build(out);
+    execFileSync(where('image-node'), ['devtools/image/build.ts', `plegwatch:${VERSION}`, out], {
+      cwd: ROOT,
+    });
     containerd = await startContainerd({ version: '2.1' });
     await containerd.ctr(['images', 'import', '--local', '--snapshotter', 'native', archive()]);
   });
@@ -124,109 +117,6 @@ needs(
     }
   });
 
-  it('has the same digest when a user builds it again who has another umask and may write to no folder of the system', () => {
-    const again = mkdtempSync(join(out, 'again-'));
-    const asUser = `
-      for dir in /var/lib /var/cache; do mount --rbind $dir $dir; mount -o remount,bind,ro $dir; done
-      umask 077
-      exec unshare --map-user=1000 --map-group=1000 "$@"`;
-    build(again, ['unshare', '--mount', 'sh', '-ec', asUser, 'sh']);
-    expect(readFileSync(join(again, `plegwatch-${VERSION}.tar`)).equals(readFileSync(archive()))).toBe(true);
-  });
-
-  describe('its release', () => {
-    const folder = join(out, 'release');
-    const read = (name: string) => readFileSync(join(folder, name), 'utf8');
-    beforeAll(() => {
-      execFileSync(process.execPath, ['devtools/release/release.ts', folder, out], {
-        cwd: ROOT,
-        stdio: 'ignore',
-      });
-    });
-
-    it('has every file in its checksums, which sha256sum verifies', () => {
-      execFileSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: folder });
-      const listed = read('SHA256SUMS')
-        .trim()
-        .split('\n')
-        .map((line) => line.slice(66));
-      expect([...listed, 'SHA256SUMS'].sort()).toEqual(readdirSync(folder).sort());
-    });
-
-    it('lists exactly the packages in the bundle, Node and the Debian libraries', () => {
-      const { components } = JSON.parse(read(`image-plegwatch-${VERSION}-arm64.cdx.json`)) as {
-        components: { purl?: string }[];
-      };
-      const purls = components.map(({ purl }) => purl);
-      expect(
-        purls
-          .filter((purl) => purl?.startsWith('pkg:npm/') === true)
-          .map((purl) => decodeURIComponent(purl ?? '')),
-      ).toEqual(bundledPackages().map(({ name, version }) => `pkg:npm/${name}@${version}`));
-      const others = purls.filter((purl) => purl?.startsWith('pkg:npm/') === false);
-      const expected = [
-        /^pkg:generic\/node@24/,
-        /base-files@.*arch=arm64/,
-        /libc6@.*arch=arm64&distro=debian-12$/,
-        /libgcc-s1@/,
-        /libstdc%2B%2B6@/,
-      ];
-      expect(others).toEqual(expected.map((pattern) => expect.stringMatching(pattern)));
-    });
-
-    it('lists every library in the image with its digest', () => {
-      const { components } = JSON.parse(read(`image-plegwatch-${VERSION}-amd64.cdx.json`)) as {
-        components: { type: string; name: string; hashes?: { content: string }[] }[];
-      };
-      const listed = components.flatMap(({ type, name, hashes }) =>
-        type === 'file' ? [[name.slice(1), hashes?.[0]?.content]] : [],
-      );
-      const libraries = [...filesOf(archive('-amd64'))].filter(([path]) => /\.so\./.test(path));
-      const present = libraries.map(([path, { data }]) => [
-        path,
-        createHash('sha256').update(data).digest('hex'),
-      ]);
-      expect(listed.sort()).toEqual(present.sort());
-      expect(listed.length).toBeGreaterThan(4);
-    });
-
-    it('and the image have the license text of every package in the bundle', () => {
-      const text = read('THIRD-PARTY-NOTICES.txt');
-      for (const { name, version, licenseText } of bundledPackages()) {
-        expect(text).toContain(`${name} ${version}\n`);
-        expect(text).toContain(licenseText.slice(0, 40).split('\r')[0]);
-      }
-      expect(filesOf(archive('-amd64')).get('app/THIRD-PARTY-NOTICES.txt')?.data.toString()).toBe(text);
-    });
-
-    it("has kubectl's plugin with its completion, and its digest in the manifest for krew", () => {
-      const plugin = join(folder, `kubectl-plegwatch-${VERSION}.tar.gz`);
-      const files = readTar(gunzipSync(readFileSync(plugin)));
-      expect([...files].map(([name, { mode }]) => [name, mode])).toEqual([
-        ['LICENSE', 0o644],
-        ['kubectl-plegwatch', 0o755],
-        ['kubectl_complete-plegwatch', 0o755],
-      ]);
-      const script = readFileSync(`${ROOT}kubectl/kubectl-plegwatch`, 'utf8');
-      expect(files.get('kubectl-plegwatch')?.data.toString()).toBe(script);
-      const digest = createHash('sha256').update(readFileSync(plugin)).digest('hex');
-      expect(read('krew-plegwatch.yaml')).toContain(`sha256: ${digest}\n`);
-    });
-
-    it('has the chart, which names the image of the same version', () => {
-      const redis = ['redis.url=redis://r:6379', 'redis.agent.url=redis://r:6379'];
-      const values = ['cluster=c', ...redis, 'database.url=postgres://p/d'].flatMap((value) => [
-        '--set',
-        value,
-      ]);
-      const chart = join(folder, `plegwatch-${VERSION}.tgz`);
-      const objects = execFileSync(where('helm'), ['template', 'plegwatch', chart, ...values], {
-        encoding: 'utf8',
-      });
-      expect(new Set(objects.match(/image: .*/g))).toEqual(new Set([`image: "plegwatch:${VERSION}"`]));
-    });
-  });
-
   it('has the user, entry point and labels of the Dockerfile', () => {
     for (const suffix of ['-amd64', '-arm64']) {
       expect(imageOf(archive(suffix)).config).toEqual({
@@ -248,17 +138,9 @@ needs(
   });
 
   it('has one digest for each platform, whichever archive it comes from', () => {
-    const all = readTar(readFileSync(archive()));
-    const [list] = parse(all.get('index.json')?.data).manifests;
-    const platforms = parse(all.get(blobPath(list?.digest ?? ''))?.data).manifests;
-    expect(platforms).toEqual(
-      ['amd64', 'arm64'].map((architecture) =>
-        expect.objectContaining({
-          platform: { os: 'linux', architecture },
-          digest: parse(readTar(readFileSync(archive(`-${architecture}`))).get('index.json')?.data)
-            .manifests[0]?.digest,
-        }),
-      ),
+    const layoutOf = (suffix: string) => readLayout(readFileSync(archive(suffix)));
+    expect(layoutOf('').platforms).toEqual(
+      new Map(['amd64', 'arm64'].map((name) => [`linux/${name}`, layoutOf(`-${name}`).digest])),
     );
   });
 
@@ -306,29 +188,3 @@ needs(
     ]);
   });
 });
-
-const blobPath = (digest: string): string => `blobs/${digest.replace(':', '/')}`;
-const parse = (data: Buffer | undefined): OciManifest => JSON.parse(String(data));
-
-/** An index or a manifest. */
-interface OciManifest {
-  readonly manifests: readonly { readonly digest: string }[];
-  readonly config: { readonly digest: string };
-  readonly layers: readonly { readonly digest: string }[];
-}
-
-function imageOf(path: string): {
-  readonly config: Record<string, unknown>;
-  readonly layers: readonly Buffer[];
-} {
-  const archive = readTar(readFileSync(path));
-  const read = (name: string): Buffer => archive.get(name)?.data ?? Buffer.alloc(0);
-  const blob = (digest: string) => read(blobPath(digest));
-  const manifest = parse(blob(parse(read('index.json')).manifests[0]?.digest ?? ''));
-  const { config } = JSON.parse(blob(manifest.config.digest).toString());
-  return { config, layers: manifest.layers.map(({ digest }) => gunzipSync(blob(digest))) };
-}
-
-/** The file system of an archive with one platform. */
-const filesOf = (path: string): Map<string, TarEntry> =>
-  new Map(imageOf(path).layers.flatMap((layer) => [...readTar(layer)]));

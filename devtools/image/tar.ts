@@ -1,5 +1,5 @@
 /*
- * Reads a tar file as its writer meant it: what tests look at in an archive. Only short names, as in ustar.
+ * Reads a tar file. Only short names, as in ustar.
  */
 export interface TarEntry {
   /** '0' a file, '2' a link, '5' a folder. */

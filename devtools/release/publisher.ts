@@ -1,0 +1,15 @@
+/*
+ * Who publishes releases: publisher.yaml.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as v from 'valibot';
+import { parse } from 'yaml';
+
+const address = v.union([v.literal(''), v.pipe(v.string(), v.regex(/^(https:\/\/|mailto:)\S*[^/\s]$/))]);
+const PublisherSchema = v.strictObject({ source: address, downloads: address, securityContact: address });
+
+export type Publisher = v.InferOutput<typeof PublisherSchema>;
+
+export const publisher = (): Publisher =>
+  v.parse(PublisherSchema, parse(readFileSync(join(import.meta.dirname, 'publisher.yaml'), 'utf8')));

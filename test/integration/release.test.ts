@@ -1,0 +1,321 @@
+/*
+ * What `make release` makes, and what `make verify-release` finds in it: a release that a key of the test signed, and the same commit built again elsewhere.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { documentedCommands } from '../../devtools/cluster/documentedCommands.ts';
+import { bundledPackages } from '../../devtools/image/bundle.ts';
+import { commitId } from '../../devtools/image/commit.ts';
+import { readTar } from '../../devtools/image/tar.ts';
+import { startRegistry } from '../../devtools/localServices/registry.ts';
+import { where } from '../../devtools/localServices/where.ts';
+import { contentsOf, SIGNATURE, SIGNED } from '../../devtools/release/contents.ts';
+import { sha256Of } from '../../devtools/release/digest.ts';
+import { faultsOf } from '../../devtools/release/faults.ts';
+import { readLayout } from '../../devtools/release/layout.ts';
+import { verifyBundle } from '../../devtools/release/signature.ts';
+import { VERSION } from '../../src/platform/version.ts';
+import { ROOT } from '../support/build.ts';
+import { buildElsewhere } from '../support/buildElsewhere.ts';
+import { filesOf } from '../support/imageArchive.ts';
+import { needs } from '../support/needs.ts';
+
+const IMAGE = `registry.example:5000/team/plegwatch:${VERSION}`;
+const PUBLIC_KEY = 'plegwatch.pub';
+const VERIFY = 'docs/how-to/verify.md';
+
+needs(
+  'root',
+  'helm',
+  'cosign',
+  'image-node',
+  'image-base-amd64',
+  'image-base-arm64',
+  'buildah',
+  'registry',
+  'skopeo',
+)('a release', () => {
+  const out = mkdtempSync(join(tmpdir(), 'release-'));
+  const folder = join(out, 'release');
+  const node = where('image-node');
+  const env = { ...process.env, COSIGN_PASSWORD: 'of the test' };
+  const amd64 = join(folder, `image-plegwatch-${VERSION}-amd64.tar`);
+  const chart = join(folder, `plegwatch-${VERSION}.tgz`);
+  const read = (name: string) => readFileSync(join(folder, name), 'utf8');
+  let files: ReadonlyMap<string, Buffer>;
+  let publicKey: string;
+  const file = (name: string): Buffer => files.get(name) ?? Buffer.alloc(0);
+  const imageDigest = () => readLayout(file(`image-plegwatch-${VERSION}.tar`)).digest;
+
+  beforeAll(() => {
+    const run = (...args: readonly string[]) => execFileSync(node, args, { cwd: ROOT, env, stdio: 'pipe' });
+    execFileSync(where('cosign'), ['generate-key-pair'], { cwd: out, env, stdio: 'pipe' });
+    publicKey = readFileSync(join(out, 'cosign.pub'), 'utf8');
+    run('devtools/image/build.ts', IMAGE, join(out, 'image'));
+    run('devtools/release/release.ts', '--key', join(out, 'cosign.key'), folder, join(out, 'image'));
+    files = filesIn(folder);
+  });
+  afterAll(() => rmSync(out, { recursive: true }));
+
+  const faultsWith = (name: string, data: Buffer) => faultsOf(new Map([...files, [name, data]]), publicKey);
+
+  it('is verified by the public key alone, without a network, and not if a file changed', () => {
+    const verify = ['--net', node, 'devtools/release/verify.ts', folder, join(out, 'cosign.pub')];
+    const run = () => spawnSync('unshare', verify, { cwd: ROOT, encoding: 'utf8' });
+    expect(run()).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining(`oci:image ${imageDigest()}\n`),
+    });
+    writeFileSync(join(folder, 'LICENSE'), changed(file('LICENSE'), 0));
+    expect(run()).toMatchObject({ status: 1, stderr: expect.stringContaining('NOT VERIFIED: LICENSE: ') });
+    writeFileSync(join(folder, 'LICENSE'), file('LICENSE'));
+  });
+
+  it('has no file of which a changed byte is not found', () => {
+    for (const [name, data] of files) {
+      const faults = faultsWith(name, changed(data, data.length >> 1));
+      expect(faults.filter((fault) => fault.startsWith(name))).not.toEqual([]);
+    }
+  });
+
+  it('has no signature of which any changed byte is not found', () => {
+    for (const [name, kind] of SIGNED) {
+      const bundle = file(name + SIGNATURE);
+      const verify = (data: Buffer) => verifyBundle(kind, String(data), file(name), publicKey);
+      verify(bundle);
+      // Between them is the payload of a statement.
+      for (const at of [...bundle.keys()].filter((place) => place < 300 || place > bundle.length - 300)) {
+        expect(() => verify(changed(bundle, at)), `${name}, byte ${at}`).toThrow();
+      }
+    }
+  });
+
+  it('is refused without one of its files, and with one more', () => {
+    for (const name of ['LICENSE', ...SIGNED.flatMap(([signed]) => [signed, signed + SIGNATURE])]) {
+      const rest = new Map([...files].filter(([other]) => other !== name));
+      expect(faultsOf(rest, publicKey).join('\n')).toContain(`${name} is missing`);
+    }
+    expect(faultsWith('more', Buffer.from('more'))).toContain('more: it is not in SHA256SUMS');
+  });
+
+  it('is refused under the key of somebody else', () => {
+    const { publicKey: other } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const faults = faultsOf(files, String(other.export({ type: 'spki', format: 'pem' })));
+    expect(faults.map((fault) => fault.split(': ')[0])).toEqual(SIGNED.map(([name]) => name + SIGNATURE));
+  });
+
+  it.each(['amd64', 'arm64'])('has no archive whose digests do not hold: %s', (architecture) => {
+    const archive = file(`image-plegwatch-${VERSION}-${architecture}.tar`);
+    for (const [name, { type, data }] of readTar(archive)) {
+      // Its only use is to name blobs for `docker load`.
+      if (type !== '0' || name === 'manifest.json') continue;
+      const at = data.byteOffset - archive.byteOffset + (data.length >> 1);
+      expect(() => readLayout(changed(archive, at)), name).toThrow();
+    }
+  });
+
+  it('has no images, chart or plugin that contradict each other', () => {
+    const contentsWith = (name: string, data: Buffer) => contentsOf(new Map([...files, [name, data]]));
+    const arm64 = file(`image-plegwatch-${VERSION}-arm64.tar`);
+    expect(() => contentsWith(basename(amd64), arm64)).toThrow('the image for linux/amd64');
+    expect(() => contentsWith(`kubectl-plegwatch-${VERSION}.tar.gz`, arm64)).toThrow(
+      'the plugin that krew installs',
+    );
+    expect(() => contentsWith(basename(chart), arm64)).toThrow('the chart');
+    expect(() =>
+      contentsWith(`image-plegwatch-${VERSION}.tar`, file(`chart-plegwatch-${VERSION}.tar`)),
+    ).toThrow('the image for linux/amd64');
+  });
+
+  it.each(['## With openssl', '## With cosign'])(
+    'is verified as docs/how-to/verify.md says, and a changed one is not: %s',
+    (heading) => {
+      const copy = mkdtempSync(join(out, 'documented-'));
+      for (const [name, data] of files) writeFileSync(join(copy, name), data);
+      writeFileSync(join(copy, PUBLIC_KEY), publicKey);
+      const PATH = `${dirname(where('cosign'))}:${process.env['PATH']}`;
+      const commands = documentedCommands(VERIFY, heading).replaceAll('/tmp/', `${out}/`);
+      const verify = () =>
+        spawnSync('unshare', ['--net', 'bash', '-ec', commands], { cwd: copy, env: { ...env, PATH } }).status;
+      expect(verify()).toBe(0);
+      writeFileSync(join(copy, 'LICENSE'), changed(file('LICENSE'), 0));
+      expect(verify()).not.toBe(0);
+      writeFileSync(join(copy, 'LICENSE'), file('LICENSE'));
+      writeFileSync(join(copy, 'SHA256SUMS'), changed(file('SHA256SUMS'), 0));
+      expect(verify()).not.toBe(0);
+    },
+  );
+
+  it('says what it was built from, by digest, and what became of it', () => {
+    const { subject, predicate } = JSON.parse(read('provenance.json'));
+    expect(subject.map(({ name }: { name: string }) => name)).toEqual([...contentsOf(files).keys()]);
+    const inputs: { uri: string; digest: Record<string, string> }[] =
+      predicate.buildDefinition.resolvedDependencies;
+    expect(inputs[0]?.digest).toEqual({ gitCommit: commitId() });
+    expect(
+      inputs.filter(({ digest }) =>
+        Object.values(digest).some((value) => !/^([0-9a-f]{2}){20,64}$/.test(value)),
+      ),
+    ).toEqual([]);
+    const uris = inputs.map(({ uri }) => uri);
+    for (const kind of [
+      'pkg:npm/pino@',
+      'pkg:deb/debian/libc6@',
+      'pkg:deb/debian/buildah@',
+      'pkg:golang/helm.sh/',
+      'pkg:generic/node@',
+    ]) {
+      expect(uris).toContainEqual(expect.stringContaining(kind));
+    }
+  });
+
+  it('is the same, signatures apart, from another folder, by a user with another umask, time zone and language, on another day', () => {
+    const again = filesIn(buildElsewhere(out, IMAGE));
+    const unsigned = [...files].filter(([name]) => !name.endsWith(SIGNATURE));
+    expect(digestsOf(again)).toEqual(digestsOf(new Map(unsigned)));
+  });
+
+  it('has a chart that helm lints, with what Artifact Hub asks for', () => {
+    execFileSync(where('helm'), ['lint', '--strict', '--set', 'trial.enabled=true', chart], {
+      stdio: 'pipe',
+    });
+    const shown = parse(execFileSync(where('helm'), ['show', 'chart', chart], { encoding: 'utf8' }));
+    const annotation = (name: string) => parse(shown.annotations[`artifacthub.io/${name}`]);
+    expect(annotation('images')).toEqual([{ name: 'plegwatch', image: `${IMAGE}@${imageDigest()}` }]);
+    const [definition] = annotation('crds');
+    const [example] = annotation('crdsExamples');
+    expect(definition).toMatchObject({
+      kind: 'PLEGReport',
+      name: 'plegreports.plegwatch.dev',
+      version: 'v1alpha1',
+    });
+    expect(example).toMatchObject({ kind: 'PLEGReport', apiVersion: 'plegwatch.dev/v1alpha1' });
+    expect(annotation('operator')).toBe(true);
+  });
+
+  it('has a chart that installs its image by digest, from where it was built for', () => {
+    const redis = ['redis.url=redis://r:6379', 'redis.agent.url=redis://r:6379'];
+    const values = ['cluster=c', ...redis, 'database.url=postgres://p/d'].flatMap((value) => [
+      '--set',
+      value,
+    ]);
+    const objects = execFileSync(where('helm'), ['template', 'plegwatch', chart, ...values], {
+      encoding: 'utf8',
+    });
+    expect(new Set(objects.match(/image: .*/g))).toEqual(
+      new Set([`image: "${IMAGE.replace(/:[^:]*$/, '')}@${imageDigest()}"`]),
+    );
+  });
+
+  it('has the digests of its provenance in a registry, from which helm pulls the chart that was released', async () => {
+    const registry = await startRegistry();
+    try {
+      const contents = contentsOf(files);
+      const digests = ['chart', 'image'].map((what) => {
+        const name = `${registry.host}/${what}/plegwatch`;
+        const skopeo = (...args: readonly string[]) =>
+          execFileSync(where('skopeo'), ['--insecure-policy', ...args], { encoding: 'utf8' });
+        const archive = `oci-archive:${join(folder, `${what}-plegwatch-${VERSION}.tar`)}`;
+        skopeo('copy', '--all', '--quiet', '--dest-tls-verify=false', archive, `docker://${name}:${VERSION}`);
+        return sha256Of(
+          skopeo(
+            'inspect',
+            '--raw',
+            '--tls-verify=false',
+            `docker://${name}@sha256:${contents.get(`oci:${what}`)}`,
+          ),
+        );
+      });
+      expect(digests).toEqual([contents.get('oci:chart'), contents.get('oci:image')]);
+      const pull = [
+        'pull',
+        `oci://${registry.host}/chart/plegwatch`,
+        '--version',
+        VERSION,
+        '--plain-http',
+        '--destination',
+        out,
+      ];
+      const { stdout, stderr } = spawnSync(where('helm'), pull, { encoding: 'utf8' });
+      expect(stdout + stderr).toContain(`Digest: sha256:${contents.get('oci:chart')}\n`);
+      expect(readFileSync(join(out, basename(chart)))).toEqual(file(basename(chart)));
+    } finally {
+      await registry.stop();
+    }
+  });
+
+  it('lists exactly the packages in the bundle, Node and the Debian libraries', () => {
+    const { components } = JSON.parse(read(`image-plegwatch-${VERSION}-arm64.cdx.json`)) as {
+      components: { purl?: string }[];
+    };
+    const purls = components.map(({ purl }) => purl);
+    expect(
+      purls
+        .filter((purl) => purl?.startsWith('pkg:npm/') === true)
+        .map((purl) => decodeURIComponent(purl ?? '')),
+    ).toEqual(bundledPackages().map(({ name, version }) => `pkg:npm/${name}@${version}`));
+    const others = purls.filter((purl) => purl?.startsWith('pkg:npm/') === false);
+    const expected = [
+      /^pkg:generic\/node@24/,
+      /base-files@.*arch=arm64/,
+      /libc6@.*arch=arm64&distro=debian-12$/,
+      /libgcc-s1@/,
+      /libstdc%2B%2B6@/,
+    ];
+    expect(others).toEqual(expected.map((pattern) => expect.stringMatching(pattern)));
+  });
+
+  it('lists every library in the image with its digest', () => {
+    const { components } = JSON.parse(read(`image-plegwatch-${VERSION}-amd64.cdx.json`)) as {
+      components: { type: string; name: string; hashes?: { content: string }[] }[];
+    };
+    const listed = components.flatMap(({ type, name, hashes }) =>
+      type === 'file' ? [[name.slice(1), hashes?.[0]?.content]] : [],
+    );
+    const libraries = [...filesOf(amd64)].filter(([path]) => /\.so\./.test(path));
+    const present = libraries.map(([path, { data }]) => [path, sha256Of(data)]);
+    expect(listed.sort()).toEqual(present.sort());
+    expect(listed.length).toBeGreaterThan(4);
+  });
+
+  it('and the image have the license text of every package in the bundle', () => {
+    const text = read('THIRD-PARTY-NOTICES.txt');
+    for (const { name, version, licenseText } of bundledPackages()) {
+      expect(text).toContain(`${name} ${version}\n`);
+      expect(text).toContain(licenseText.slice(0, 40).split('\r')[0]);
+    }
+    expect(filesOf(amd64).get('app/THIRD-PARTY-NOTICES.txt')?.data.toString()).toBe(text);
+  });
+
+  it("has kubectl's plugin with its completion, and its digest in the manifest for krew", () => {
+    const plugin = file(`kubectl-plegwatch-${VERSION}.tar.gz`);
+    const packed = readTar(gunzipSync(plugin));
+    expect([...packed].map(([name, { mode }]) => [name, mode])).toEqual([
+      ['LICENSE', 0o644],
+      ['kubectl-plegwatch', 0o755],
+      ['kubectl_complete-plegwatch', 0o755],
+    ]);
+    const script = readFileSync(`${ROOT}kubectl/kubectl-plegwatch`, 'utf8');
+    expect(packed.get('kubectl-plegwatch')?.data.toString()).toBe(script);
+    expect(read('krew-plegwatch.yaml')).toContain(`sha256: ${sha256Of(plugin)}\n`);
+  });
+});
+
+const filesIn = (folder: string): Map<string, Buffer> =>
+  new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
+
+const digestsOf = (files: ReadonlyMap<string, Buffer>) =>
+  [...files].map(([name, data]) => `${sha256Of(data)} ${name}`);
+
+/** With another byte at this place. */
+function changed(data: Buffer, at: number): Buffer {
+  const copy = Buffer.from(data);
+  copy[at] = (copy[at] ?? 0) ^ 1;
+  return copy;
+}
