@@ -57,7 +57,10 @@ export function writeChart(out: string, { image, publisher, created }: ChartOpti
       pinned(readFileSync(join(SOURCE, 'values.yaml'), 'utf8'), image),
     );
     const env = { ...process.env, SOURCE_DATE_EPOCH: String(created.getTime() / 1000) };
-    execFileSync(where('helm'), ['package', chart, '--destination', out], { stdio: 'ignore', env });
+    execFileSync(where('helm'), ['package', chart, '--destination', out], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env,
+    });
     const layout = join(dir, 'layout');
     writeLayout(layout, readFileSync(join(out, ARCHIVE)), metadata, created);
     packArchive(layout, join(out, LAYOUT));

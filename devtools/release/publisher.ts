@@ -6,8 +6,11 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { parse } from 'yaml';
 
-const address = v.union([v.literal(''), v.pipe(v.string(), v.regex(/^(https:\/\/|mailto:)\S*[^/\s]$/))]);
-const PublisherSchema = v.strictObject({ source: address, downloads: address, securityContact: address });
+const PublisherSchema = v.strictObject({
+  source: v.pipe(v.string(), v.regex(/^(https:\/\/\S*[^/\s])?$/)),
+  downloads: v.pipe(v.string(), v.regex(/^(https:\/\/\S*[^/\s])?$/)),
+  securityContact: v.pipe(v.string(), v.regex(/^((https:\/\/|mailto:)\S+)?$/)),
+});
 
 export type Publisher = v.InferOutput<typeof PublisherSchema>;
 

@@ -15,9 +15,11 @@ import { commitId } from '../../devtools/image/commit.ts';
 import { readTar } from '../../devtools/image/tar.ts';
 import { startRegistry } from '../../devtools/localServices/registry.ts';
 import { where } from '../../devtools/localServices/where.ts';
+import { writeChart } from '../../devtools/release/chart.ts';
 import { contentsOf, SIGNATURE, SIGNED } from '../../devtools/release/contents.ts';
 import { sha256Of } from '../../devtools/release/digest.ts';
 import { faultsOf } from '../../devtools/release/faults.ts';
+import { writePlugin } from '../../devtools/release/kubectlPlugin.ts';
 import { readLayout } from '../../devtools/release/layout.ts';
 import { verifyBundle } from '../../devtools/release/signature.ts';
 import { VERSION } from '../../src/platform/version.ts';
@@ -197,6 +199,35 @@ needs(
     });
     expect(example).toMatchObject({ kind: 'PLEGReport', apiVersion: 'plegwatch.dev/v1alpha1' });
     expect(annotation('operator')).toBe(true);
+  });
+
+  it('says where source, downloads and security contact are, once the publisher has filled them in', () => {
+    const dir = mkdtempSync(join(out, 'published-'));
+    const source = 'https://git.example/plegwatch';
+    const filled = {
+      source,
+      downloads: `${source}/releases`,
+      securityContact: 'mailto:security@git.example',
+    };
+    writeChart(dir, {
+      image: { name: IMAGE, digest: imageDigest() },
+      publisher: filled,
+      created: new Date(0),
+    });
+    writePlugin(dir, filled);
+    const shown = parse(
+      execFileSync(where('helm'), ['show', 'chart', join(dir, basename(chart))], { encoding: 'utf8' }),
+    );
+    expect(shown).toMatchObject({ home: source, sources: [source] });
+    expect(parse(shown.annotations['artifacthub.io/links'])).toEqual([
+      { name: 'Source', url: source },
+      { name: 'Report a vulnerability', url: filled.securityContact },
+    ]);
+    const { spec } = parse(readFileSync(join(dir, 'krew-plegwatch.yaml'), 'utf8'));
+    expect(spec).toMatchObject({
+      homepage: source,
+      platforms: [{ uri: `${source}/releases/kubectl-plegwatch-${VERSION}.tar.gz` }],
+    });
   });
 
   it('has a chart that installs its image by digest, from where it was built for', () => {
