@@ -24,8 +24,8 @@ const SCRIPT = `
   mount --bind "$MODULES" node_modules
   exec unshare --map-user=1000 --map-group=1000 sh -ec '
     "$NODE" build.mjs
-    "$NODE" devtools/image/build.ts "$IMAGE" image
-    "$NODE" devtools/release/release.ts release image'`;
+    "$NODE" devtools/image/build.ts "$IMAGE"
+    "$NODE" devtools/release/release.ts'`;
 
 /** Returns the folder of the release, which is below the given one. */
 export function buildElsewhere(dir: string, image: string): string {
@@ -50,7 +50,7 @@ export function buildElsewhere(dir: string, image: string): string {
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(OTHER_DATE)}`,
   };
   execFileSync('unshare', ['--mount', 'sh', '-ec', SCRIPT], { cwd: checkout, env, stdio: 'pipe' });
-  return join(checkout, 'release');
+  return join(checkout, 'dist/release');
 }
 
 /** What differs from the commit, or is not in it. */
