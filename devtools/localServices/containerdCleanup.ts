@@ -13,13 +13,15 @@ const KILLED_WITHIN_MS = 240_000;
 export async function cleanUpContainerd(dir: string, runc: string): Promise<void> {
   if (!existsSync(dir)) return;
   const real = realpathSync(dir);
-  const ids = containerIds(real);
-  const sockets = shimSockets(real);
   await killAll(() => processesOf(real, /^containerd$/));
+  const before = { ids: containerIds(real), sockets: shimSockets(real) };
   // Before the shims, because each shim reaps the processes of its containers.
   await deleteContainers(real, runc);
-  await killAll(() => processesOf(real, /^containerd-shim/));
-  for (const group of controlGroups(real, ids)) await removeControlGroup(group);
+  await killAll(() => processesOf(real, /^(containerd-shim|runc)/));
+  // A pod that was just being started may have got these only now.
+  const ids = new Set([...before.ids, ...containerIds(real)]);
+  const sockets = new Set([...before.sockets, ...shimSockets(real)]);
+  for (const group of controlGroups(real, [...ids])) await removeControlGroup(group);
   await unmountBelow(real);
   for (const socket of sockets) rmSync(socket, { force: true });
   for (const name of ['root', 'state', 'runc', 'containerd.sock', 'containerd.sock.ttrpc']) {

@@ -12,6 +12,8 @@ export interface WaitingPod {
   /** How long its container runs. Default: an hour. */
   readonly seconds?: number;
   readonly restartPolicy?: 'Always' | 'Never';
+  /** Default: 0, so that a deleted pod is gone from the API server at once, before its kubelet has ended it. */
+  readonly graceSeconds?: number;
 }
 
 export const waitingPod = ({
@@ -21,6 +23,7 @@ export const waitingPod = ({
   image,
   seconds = 3_600,
   restartPolicy = 'Always',
+  graceSeconds = 0,
 }: WaitingPod) => ({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -29,7 +32,7 @@ export const waitingPod = ({
     ...(node === undefined ? {} : { nodeName: node }),
     restartPolicy,
     hostNetwork: true,
-    terminationGracePeriodSeconds: 0,
+    terminationGracePeriodSeconds: graceSeconds,
     enableServiceLinks: false,
     automountServiceAccountToken: false,
     containers: [{ name: 'app', image, imagePullPolicy: 'Never', command: ['sleep', `${seconds}`] }],
