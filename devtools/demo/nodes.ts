@@ -32,7 +32,7 @@ export interface DemoNode {
   readonly row: RegExp;
 }
 
-export interface StartedNode extends DemoNode {
+interface StartedNode extends DemoNode {
   /** The socket of its runtime. */
   readonly socket: string;
   /** Whether a kubelet has created its Node object. */
@@ -63,7 +63,7 @@ export interface NodesOptions {
   readonly kube: KubeAccess | null;
 }
 
-export interface KubeAccess {
+interface KubeAccess {
   readonly api: LocalApiServer;
   readonly kubectl: (...args: readonly string[]) => Promise<string>;
 }

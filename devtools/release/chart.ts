@@ -32,7 +32,7 @@ interface ChartMetadata extends Readonly<Record<string, unknown>> {
 }
 
 const SOURCE = join(CHECKOUT, 'helm/plegwatch');
-/** What an image is called that was built for no registry. */
+/** The name of an image that was built for no registry. */
 const UNPUBLISHED = `docker.io/library/plegwatch:${VERSION}`;
 const ARCHIVE = `plegwatch-${VERSION}.tgz`;
 const LAYOUT = `chart-plegwatch-${VERSION}.tar`;
@@ -40,7 +40,7 @@ const LAYOUT = `chart-plegwatch-${VERSION}.tar`;
 export interface ChartOptions {
   readonly image: ReleasedImage;
   readonly publisher: Publisher;
-  /** Of the commit. */
+  /** The time of the commit. */
   readonly created: Date;
 }
 

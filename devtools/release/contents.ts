@@ -1,5 +1,5 @@
 /*
- * What a release contains, by digest: its files, and what they are in a registry. Whoever makes a release and whoever verifies one compute the same.
+ * The contents of a release, by digest: its files, and what they are in a registry. Making a release and verifying one compute the same.
  */
 import { gunzipSync } from 'node:zlib';
 import * as v from 'valibot';
@@ -16,7 +16,7 @@ export const SUMS = 'SHA256SUMS';
 export const PROVENANCE = 'provenance.json';
 /** The suffix of signatures. */
 export const SIGNATURE = '.sigstore.json';
-/** What the key signs, and how. The provenance comes after all other files, and so contains none of these. */
+/** The files that the key signs, and how. The provenance comes after all other files, and so contains none of these. */
 export const SIGNED: readonly (readonly [name: string, kind: SignatureKind])[] = [
   [SUMS, 'file'],
   [PROVENANCE, 'statement'],

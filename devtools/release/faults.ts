@@ -1,5 +1,5 @@
 /*
- * What is wrong with the files of a release: a function of their bytes and the publisher's public key.
+ * The faults of the files of a release: a function of their bytes and the publisher's public key.
  *
  *   key ── signs ──► SHA256SUMS ── lists ──► every file but itself and the signatures
  *    └──── signs ──► provenance.json ── lists ──► the others again, and the digests that a registry has of image and chart

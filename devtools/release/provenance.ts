@@ -1,5 +1,5 @@
 /*
- * What a release was built from: an in-toto statement with SLSA provenance v1. Without times, so that the same inputs give the same bytes.
+ * The inputs of a release: an in-toto statement with SLSA provenance v1. Without times, so that the same inputs give the same bytes.
  */
 export interface Material {
   readonly uri: string;

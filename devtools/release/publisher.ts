@@ -1,5 +1,5 @@
 /*
- * Who publishes releases: publisher.yaml.
+ * The publisher of releases: publisher.yaml.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -57,7 +57,7 @@ export function bundleOf(kind: SignatureKind, signature: Buffer, file: Buffer, k
   return `${JSON.stringify(bundle)}\n`;
 }
 
-/** What DSSE signs of a payload. */
+/** The bytes that DSSE signs of a payload. */
 const preAuthenticated = (payload: Buffer): Buffer =>
   Buffer.concat([Buffer.from(`DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${payload.length} `), payload]);
 

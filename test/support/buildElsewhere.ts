@@ -53,7 +53,7 @@ export function buildElsewhere(dir: string, image: string): string {
   return join(checkout, 'dist/release');
 }
 
-/** What differs from the commit, or is not in it. */
+/** The files that differ from the commit, or are not in it. */
 function changedFiles(): string[] {
   const git = (...args: readonly string[]) =>
     execFileSync('git', ['-C', ROOT, ...args], { encoding: 'utf8' })
