@@ -1,5 +1,6 @@
 /*
- * The contents of a release, by digest: its files, and what they are in a registry. Making a release and verifying one compute the same.
+ * The contents of a release, by digest: its files, and the digests that a registry has of images and chart. The maker of a release and its verifier
+ * compute the same.
  */
 import { gunzipSync } from 'node:zlib';
 import * as v from 'valibot';
