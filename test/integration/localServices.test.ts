@@ -21,7 +21,7 @@ import {
   type ProgramName,
   where,
 } from '../../devtools/localServices/where.ts';
-import { leftovers } from '../support/leftovers.ts';
+import { kubeletTraces, leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
 import { drivePods } from '../support/pods.ts';
 
@@ -335,7 +335,8 @@ needs(
   'containerd-2.1',
   'runc',
 )('a kubelet', () => {
-  it('serves its metrics, and cleans up after a kubelet whose starter was killed', async () => {
+  it('serves its metrics, changes nothing outside its folder, and cleans up after a kubelet whose starter was killed', async () => {
+    const traces = kubeletTraces();
     const source = (name: string) => join(import.meta.dirname, `../../devtools/localServices/${name}.ts`);
     const starter = `
       import { startApiServer } from '${source('apiServer')}';
@@ -348,7 +349,9 @@ needs(
     const killed = spawn(process.execPath, ['--input-type=module', '-e', starter], { stdio: 'inherit' });
     await new Promise((resolve) => killed.once('exit', resolve));
     const owner = killed.pid ?? 0;
-    expect(leftovers(owner).filter((line) => /^mount .*-kubelet-/.test(line))).toHaveLength(1);
+    const left = leftovers(owner).filter((line) => line.includes('-kubelet-'));
+    expect(left.filter((line) => line.startsWith('folder '))).toHaveLength(1);
+    expect(left.filter((line) => line.startsWith('mount '))).toEqual([]);
 
     const stops: (() => Promise<void>)[] = [];
     try {
@@ -360,6 +363,7 @@ needs(
       stops.push(() => kubelet.stop());
       expect(await kubelet.metrics()).toMatch(/^kubernetes_feature_enabled\{name="EventedPLEG",.*\} 1$/m);
       expect(leftovers(owner)).toEqual([]);
+      expect(kubeletTraces()).toEqual(traces);
     } finally {
       for (const stop of stops.reverse()) await stop();
     }

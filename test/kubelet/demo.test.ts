@@ -3,33 +3,25 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { CHECKOUT, DEV_CLI } from '../../devtools/checkout.ts';
-import { leftovers } from '../support/leftovers.ts';
+import { kubeletTraces, leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
 import { KUBELET_NEEDS, RUNTIME_NEEDS } from '../support/systemBed.ts';
 
 const TIMEOUT_MS = 1_200_000;
 const CONTAINERD = ['containerd-2.1', 'image-pause', 'image-busybox'] as const;
 
-/** The changes of a kubelet on its machine if nothing prevents them. */
-const SETTINGS = ['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops'];
-const FOLDERS = ['/var/lib/kubelet', '/var/log/pods', '/var/log/containers', '/usr/libexec/kubernetes'];
-const machine = () => [
-  ...SETTINGS.map((name) => `${name} ${readFileSync(`/proc/sys/${name}`, 'utf8').trim()}`),
-  ...FOLDERS.filter((path) => existsSync(path)),
-];
-
 async function demo(...args: readonly string[]): Promise<string> {
-  const before = machine();
+  const before = kubeletTraces();
   const run = promisify(execFile)(process.execPath, [DEV_CLI, 'demo', '--once', ...args]);
   const { stdout } = await run;
   expect(leftovers(run.child.pid)).toEqual([]);
-  expect(machine()).toEqual(before);
+  expect(kubeletTraces()).toEqual(before);
   return stdout;
 }
 
@@ -74,7 +66,7 @@ needs(...KUBELET_NEEDS, ...CONTAINERD)('the demo with real kubelets', () => {
     'leaves nothing behind if it is interrupted while %s',
     { timeout: TIMEOUT_MS },
     async (step) => {
-      const before = machine();
+      const before = kubeletTraces();
       const run = spawn(process.execPath, [DEV_CLI, 'demo', '--once'], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
@@ -88,7 +80,7 @@ needs(...KUBELET_NEEDS, ...CONTAINERD)('the demo with real kubelets', () => {
       expect(await ended).toEqual([0, null]);
       expect(isReached).toBe(true);
       expect(leftovers(run.pid)).toEqual([]);
-      expect(machine()).toEqual(before);
+      expect(kubeletTraces()).toEqual(before);
     },
   );
 });

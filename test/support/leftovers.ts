@@ -14,6 +14,16 @@ export function leftovers(owner: number = process.pid): string[] {
   return [...processes(), ...mounts(), ...groups(), ...folders()].filter((line) => ours.test(line)).sort();
 }
 
+/** What a kubelet changes outside its folder if nothing keeps it from doing so. */
+export const kubeletTraces = (): string[] => [
+  ...['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops'].map(
+    (setting) => `${setting} ${read(`/proc/sys/${setting}`).trim()}`,
+  ),
+  ...['/var/lib/kubelet', '/var/log/pods', '/var/log/containers', '/usr/libexec/kubernetes'].filter((path) =>
+    existsSync(path),
+  ),
+];
+
 function processes(): string[] {
   return list('/proc')
     .filter((pid) => /^\d+$/.test(pid))
