@@ -14,7 +14,7 @@ export function leftovers(owner: number = process.pid): string[] {
   return [...processes(), ...mounts(), ...groups(), ...folders()].filter((line) => ours.test(line)).sort();
 }
 
-/** What a kubelet changes outside its folder if nothing keeps it from doing so. */
+/** The changes of a kubelet outside its folder if nothing prevents them. */
 export const kubeletTraces = (): string[] => [
   ...['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops'].map(
     (setting) => `${setting} ${read(`/proc/sys/${setting}`).trim()}`,
