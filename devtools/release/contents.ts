@@ -2,6 +2,8 @@
  * The contents of a release, by digest: its files, and the digests that a registry has of images and chart. The maker of a release and its verifier
  * compute the same.
  */
+import { lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import * as v from 'valibot';
 import { parse } from 'yaml';
@@ -24,6 +26,20 @@ export const SIGNED: readonly (readonly [name: string, kind: SignatureKind])[] =
 ];
 const LAST = SIGNED.flatMap(([name]) => [name, name + SIGNATURE]);
 
+/** In the order of their names. Throws if the folder has anything but files: a link may lead to something else tomorrow. */
+export function filesIn(folder: string): Files {
+  const read = (name: string): [string, Buffer] => {
+    const path = join(folder, name);
+    if (!lstatSync(path).isFile()) throw new Error(`${name}: it is a link or a folder, not a file`);
+    return [name, readFileSync(path)];
+  };
+  return new Map(readdirSync(folder).sort().map(read));
+}
+
+/** The version of a release, by the name of its chart. */
+export const versionOf = (files: Files): string | undefined =>
+  [...files.keys()].flatMap((name) => /^plegwatch-(.+)\.tgz$/.exec(name)?.[1] ?? [])[0];
+
 /** SHA-256 by the name of a file, or by what it is in a registry. Throws if files are missing or contradict each other. */
 export function contentsOf(files: Files): Map<string, string> {
   return new Map([
@@ -35,8 +51,7 @@ export function contentsOf(files: Files): Map<string, string> {
 }
 
 function* inRegistry(files: Files): Iterable<[string, string]> {
-  const names = [...files.keys()];
-  const version = names.flatMap((name) => /^plegwatch-(.+)\.tgz$/.exec(name)?.[1] ?? [])[0];
+  const version = versionOf(files);
   const read = (name: string): Buffer => {
     const data = files.get(name);
     if (data === undefined) throw new Error(`${name} is missing`);

@@ -1,9 +1,10 @@
 /*
- * The faults of the files of a release: a function of their bytes and the publisher's public key.
+ * The faults of the files of a release: a function of their bytes and the publisher's public key. Only what the key signed is unpacked.
  *
  *   key ── signs ──► SHA256SUMS ── lists ──► every file but itself and the signatures
  *    └──── signs ──► provenance.json ── lists ──► the others again, and the digests that a registry has of image and chart
  */
+import type { KeyObject } from 'node:crypto';
 import * as v from 'valibot';
 import { contentsOf, type Files, PROVENANCE, SIGNATURE, SIGNED, SUMS } from './contents.ts';
 import { sha256Of } from './digest.ts';
@@ -19,7 +20,7 @@ const StatementSchema = v.object({
 const UNLISTED = [SUMS, ...SIGNED.map(([name]) => name + SIGNATURE)];
 
 /** Each begins with the name of a file. None if the release is as it was signed. */
-export function faultsOf(files: Files, publicKey: string): string[] {
+export function faultsOf(files: Files, key: KeyObject): string[] {
   const faults: string[] = [];
   const check = (name: string, work: () => void): void => {
     try {
@@ -34,7 +35,7 @@ export function faultsOf(files: Files, publicKey: string): string[] {
     return data;
   };
   for (const [name, kind] of SIGNED) {
-    check(name + SIGNATURE, () => verifyBundle(kind, String(read(name + SIGNATURE)), read(name), publicKey));
+    check(name + SIGNATURE, () => verifyBundle(kind, String(read(name + SIGNATURE)), read(name), key));
   }
   check(SUMS, () => {
     const listed = parseSums(String(read(SUMS)));
@@ -43,6 +44,7 @@ export function faultsOf(files: Files, publicKey: string): string[] {
       if (!listed.has(name) && !UNLISTED.includes(name)) faults.push(`${name}: it is not in ${SUMS}`);
     }
   });
+  if (faults.length > 0) return faults;
   check(PROVENANCE, () => {
     const { subject } = v.parse(StatementSchema, JSON.parse(String(read(PROVENANCE))));
     const stated = new Map(subject.map(({ name, digest }) => [name, digest.sha256]));

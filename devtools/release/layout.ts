@@ -30,7 +30,10 @@ interface Layout {
 
 /** Throws where a digest or a size does not hold, and if a file belongs to nothing. */
 export function readLayout(archive: Buffer): Layout {
-  const files = new Map([...readTar(archive)].filter(([, { type }]) => type === '0'));
+  const entries = [...readTar(archive)].filter(([, { type }]) => type !== '5');
+  for (const [path, { type }] of entries)
+    if (type !== '0') throw new Error(`${path} is no file and no folder`);
+  const files = new Map(entries);
   const unread = new Set(files.keys());
   const read = (path: string): Buffer => {
     const data = files.get(path)?.data;

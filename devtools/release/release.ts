@@ -1,10 +1,10 @@
 /*
- * Collects a release from what `make image` built into dist/release/, or the folders that are given: images, chart, CRD, kubectl's plugin, lists of
+ * Collects a release from what `make image` built into dist/release/, which it empties first: images, chart, CRD, kubectl's plugin, lists of
  * components, notices, provenance and the digests of them all, which a key signs if one is given. Run by `make release`.
  *
- *   node devtools/release/release.ts [--key KEY] [FOLDER [IMAGES]]
+ *   node devtools/release/release.ts [--key KEY] [FOLDER [IMAGES]]        FOLDER: a new one
  */
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { VERSION } from '../../src/platform/version.ts';
@@ -16,7 +16,7 @@ import { ARCHITECTURES } from '../image/layers.ts';
 import { sbom } from '../image/sbom.ts';
 import { where } from '../localServices/where.ts';
 import { writeChart } from './chart.ts';
-import { contentsOf, type Files, PROVENANCE, SUMS } from './contents.ts';
+import { contentsOf, filesIn, PROVENANCE, SUMS } from './contents.ts';
 import { sha256Of } from './digest.ts';
 import { inputsOf } from './inputs.ts';
 import { writePlugin } from './kubectlPlugin.ts';
@@ -30,17 +30,11 @@ const [out = join(CHECKOUT, 'dist/release'), images = join(CHECKOUT, 'dist/image
 const by = publisher();
 const from = (path: string): string => join(CHECKOUT, path);
 const write = (name: string, text: string): void => writeFileSync(join(out, name), text);
-const files = (): Files =>
-  new Map(
-    readdirSync(out)
-      .sort()
-      .map((name) => [name, readFileSync(join(out, name))]),
-  );
 
 if (isDirty()) console.error('release: the checkout differs from its commit; image and provenance say so');
 
-rmSync(out, { recursive: true, force: true });
-mkdirSync(out, { recursive: true });
+if (positionals.length === 0) rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: positionals.length === 0 });
 for (const suffix of ['', ...ARCHITECTURES.map((architecture) => `-${architecture}`)]) {
   const archive = `plegwatch-${VERSION}${suffix}.tar`;
   copyFileSync(join(images, archive), join(out, `image-${archive}`));
@@ -59,7 +53,7 @@ const lists = ARCHITECTURES.map((architecture) => {
   return list;
 });
 
-const subjects = [...contentsOf(files())].map(([name, sha256]) => ({ name, digest: { sha256 } }));
+const subjects = [...contentsOf(filesIn(out))].map(([name, sha256]) => ({ name, digest: { sha256 } }));
 const build = {
   source: by.source,
   commit: commitId(),
@@ -68,7 +62,7 @@ const build = {
   inputs: inputsOf(lists),
 };
 write(PROVENANCE, provenance({ subjects, ...build }));
-const sums = [...files()].map(([name, data]) => `${sha256Of(data)}  ${name}\n`);
+const sums = [...filesIn(out)].map(([name, data]) => `${sha256Of(data)}  ${name}\n`);
 write(SUMS, sums.join(''));
 if (values.key !== undefined) sign(out, values.key);
 console.log(`${out}:\n${sums.join('')}`);

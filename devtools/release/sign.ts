@@ -15,7 +15,7 @@ const OFFLINE = ['--use-signing-config=false', '--tlog-upload=false'];
 
 /** Throws if cosign refuses the key, or if what it wrote does not verify. */
 export function sign(folder: string, key: string): void {
-  const publicKey = cosign('public-key', '--key', key);
+  const publicKey = createPublicKey(cosign('public-key', '--key', key));
   const { dir, remove } = temporaryFolder('signature', undefined);
   try {
     for (const [name, kind] of SIGNED) {
@@ -23,12 +23,7 @@ export function sign(folder: string, key: string): void {
       const bundle = join(dir, name);
       cosign(...COMMANDS[kind](path), '--key', key, '--bundle', bundle, ...OFFLINE);
       const file = readFileSync(path);
-      const text = bundleOf(
-        kind,
-        signatureIn(readFileSync(bundle, 'utf8')),
-        file,
-        createPublicKey(publicKey),
-      );
+      const text = bundleOf(kind, signatureIn(readFileSync(bundle, 'utf8')), file, publicKey);
       verifyBundle(kind, text, file, publicKey);
       writeFileSync(path + SIGNATURE, text);
     }

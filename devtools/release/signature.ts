@@ -2,7 +2,7 @@
  * Signatures by an ECDSA key as bundles of sigstore, without a transparency log: `cosign verify-blob` and `cosign verify-blob-attestation` read them. The
  * text of a bundle follows from the signature, the signed file and the key, so that no byte of it can be another one.
  */
-import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { createHash, type KeyObject, verify } from 'node:crypto';
 import * as v from 'valibot';
 
 /** Signs the bytes of a file, or a file that is an in-toto statement, as DSSE does. */
@@ -20,13 +20,12 @@ const BundleSchema = v.union([
   ),
 ]);
 
-/** Throws unless the bundle is the one of a signature of this file by this key, in PEM. */
-export function verifyBundle(kind: SignatureKind, bundle: string, file: Buffer, publicKey: string): void {
-  const key = createPublicKey(publicKey);
+/** Throws unless the bundle is the one of a signature of this file by this key. */
+export function verifyBundle(kind: SignatureKind, bundle: string, file: Buffer, key: KeyObject): void {
   const signature = signatureIn(bundle);
   if (bundleOf(kind, signature, file, key) !== bundle) throw new Error('it is not of this file and this key');
-  const signed = kind === 'file' ? file : preAuthenticated(file);
-  if (!verify('sha256', signed, key, signature)) throw new Error('its signature is not by this key');
+  if (!verify('sha256', signedBytes(kind, file), key, signature))
+    throw new Error('its signature is not by this key');
 }
 
 /** The signature in a bundle. */
@@ -57,8 +56,10 @@ export function bundleOf(kind: SignatureKind, signature: Buffer, file: Buffer, k
   return `${JSON.stringify(bundle)}\n`;
 }
 
-/** The bytes that DSSE signs of a payload. */
-const preAuthenticated = (payload: Buffer): Buffer =>
-  Buffer.concat([Buffer.from(`DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${payload.length} `), payload]);
+/** The bytes that are signed: a file's own, or those of DSSE. */
+export const signedBytes = (kind: SignatureKind, file: Buffer): Buffer =>
+  kind === 'file'
+    ? file
+    : Buffer.concat([Buffer.from(`DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${file.length} `), file]);
 
 const sha256 = (data: Buffer): string => createHash('sha256').update(data).digest('base64');

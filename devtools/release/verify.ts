@@ -3,23 +3,44 @@
  *
  *   node devtools/release/verify.ts FOLDER KEY
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { contentsOf, PROVENANCE } from './contents.ts';
+import { createPublicKey } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { contentsOf, filesIn, PROVENANCE, versionOf } from './contents.ts';
 import { faultsOf } from './faults.ts';
 
-const [, , folder, key] = process.argv;
-if (folder === undefined || !key) {
+const [, , folder, keyFile] = process.argv;
+if (!folder || !keyFile) {
   console.error('usage: make verify-release RELEASE=FOLDER KEY=PUBLIC-KEY');
   process.exit(2);
 }
-const files = new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
-const faults = faultsOf(files, readFileSync(key, 'utf8'));
-for (const fault of faults) console.error(`NOT VERIFIED: ${fault}`);
-if (faults.length > 0) process.exit(1);
+const key = tried(`KEY=${keyFile} is no public key in PEM, such as cosign.pub`, () =>
+  createPublicKey(readFileSync(keyFile)),
+);
+const files = tried(`RELEASE=${folder}`, () => filesIn(folder));
+const faults = faultsOf(files, key);
+if (faults.length > 0) refuse(faults);
 const { source } = JSON.parse(String(files.get(PROVENANCE))).predicate.buildDefinition.externalParameters;
-console.log(`${folder}: ${files.size} files, as the holder of ${key} signed them`);
+console.log(
+  `${folder}: plegwatch ${versionOf(files)}, ${files.size} files, as the holder of ${keyFile} signed them`,
+);
 for (const [name, digest] of contentsOf(files))
   if (name.startsWith('oci:')) console.log(`  ${name} sha256:${digest}`);
 console.log(`  commit ${source.digest.gitCommit}`);
 if (source.annotations?.dirty) console.log('  built from changes that are in no commit');
+
+function tried<T>(what: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    return refuse([`${what}: ${error instanceof Error ? error.message : error}`]);
+  }
+}
+
+/** Escapes what a terminal would obey: names and texts may be of anybody. */
+function refuse(reasons: readonly string[]): never {
+  for (const reason of reasons) {
+    const printable = reason.replaceAll(/[^ -~]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
+    console.error(`NOT VERIFIED: ${printable}`);
+  }
+  process.exit(1);
+}

@@ -2,8 +2,8 @@
  * What `make release` makes, and what `make verify-release` finds in it: a release that a key of the test signed, and the same commit built again elsewhere.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -16,12 +16,20 @@ import { readTar } from '../../devtools/image/tar.ts';
 import { startRegistry } from '../../devtools/localServices/registry.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { writeChart } from '../../devtools/release/chart.ts';
-import { contentsOf, SIGNATURE, SIGNED } from '../../devtools/release/contents.ts';
+import {
+  contentsOf,
+  type Files,
+  filesIn,
+  PROVENANCE,
+  SIGNATURE,
+  SIGNED,
+  SUMS,
+} from '../../devtools/release/contents.ts';
 import { sha256Of } from '../../devtools/release/digest.ts';
 import { faultsOf } from '../../devtools/release/faults.ts';
 import { writePlugin } from '../../devtools/release/kubectlPlugin.ts';
 import { readLayout } from '../../devtools/release/layout.ts';
-import { verifyBundle } from '../../devtools/release/signature.ts';
+import { bundleOf, signedBytes, verifyBundle } from '../../devtools/release/signature.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { ROOT } from '../support/build.ts';
 import { buildElsewhere } from '../support/buildElsewhere.ts';
@@ -50,15 +58,15 @@ needs(
   const amd64 = join(folder, `image-plegwatch-${VERSION}-amd64.tar`);
   const chart = join(folder, `plegwatch-${VERSION}.tgz`);
   const read = (name: string) => readFileSync(join(folder, name), 'utf8');
-  let files: ReadonlyMap<string, Buffer>;
-  let publicKey: string;
+  let files: Files;
+  let publicKey: KeyObject;
   const file = (name: string): Buffer => files.get(name) ?? Buffer.alloc(0);
   const imageDigest = () => readLayout(file(`image-plegwatch-${VERSION}.tar`)).digest;
 
   beforeAll(() => {
     const run = (...args: readonly string[]) => execFileSync(node, args, { cwd: ROOT, env, stdio: 'pipe' });
     execFileSync(where('cosign'), ['generate-key-pair'], { cwd: out, env, stdio: 'pipe' });
-    publicKey = readFileSync(join(out, 'cosign.pub'), 'utf8');
+    publicKey = createPublicKey(readFileSync(join(out, 'cosign.pub')));
     run('devtools/image/build.ts', IMAGE, join(out, 'image'));
     run('devtools/release/release.ts', '--key', join(out, 'cosign.key'), folder, join(out, 'image'));
     files = filesIn(folder);
@@ -72,7 +80,9 @@ needs(
     const run = () => spawnSync('unshare', verify, { cwd: ROOT, encoding: 'utf8' });
     expect(run()).toMatchObject({
       status: 0,
-      stdout: expect.stringContaining(`oci:image ${imageDigest()}\n`),
+      stdout: expect.stringMatching(
+        new RegExp(`: plegwatch ${VERSION}, [^]* oci:image ${imageDigest()}\n[^]* commit ${commitId()}\n`),
+      ),
     });
     writeFileSync(join(folder, 'LICENSE'), changed(file('LICENSE'), 0));
     expect(run()).toMatchObject({ status: 1, stderr: expect.stringContaining('NOT VERIFIED: LICENSE: ') });
@@ -108,8 +118,25 @@ needs(
 
   it('is refused under the key of somebody else', () => {
     const { publicKey: other } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const faults = faultsOf(files, String(other.export({ type: 'spki', format: 'pem' })));
+    const faults = faultsOf(files, other);
     expect(faults.map((fault) => fault.split(': ')[0])).toEqual(SIGNED.map(([name]) => name + SIGNATURE));
+  });
+
+  it('is refused if its provenance is signed and of other contents', () => {
+    const { publicKey: other, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const faultsOfProvenance = (provenance: string) => {
+      const sums = read(SUMS).replace(sha256Of(file(PROVENANCE)), sha256Of(provenance));
+      const signed = new Map([...files, [PROVENANCE, Buffer.from(provenance)], [SUMS, Buffer.from(sums)]]);
+      for (const [name, kind] of SIGNED) {
+        const data = signed.get(name) ?? Buffer.alloc(0);
+        const signature = sign('sha256', signedBytes(kind, data), privateKey);
+        signed.set(name + SIGNATURE, Buffer.from(bundleOf(kind, signature, data, other)));
+      }
+      return faultsOf(signed, other);
+    };
+    expect(faultsOfProvenance(read(PROVENANCE))).toEqual([]);
+    const faults = faultsOfProvenance(read(PROVENANCE).replace('"oci:chart"', '"oci:other"'));
+    expect(faults.map((fault) => fault.split(': ')[0])).toEqual(['oci:other', 'oci:chart']);
   });
 
   it.each(['amd64', 'arm64'])('has no archive whose digests do not hold: %s', (architecture) => {
@@ -140,9 +167,9 @@ needs(
     (heading) => {
       const copy = mkdtempSync(join(out, 'documented-'));
       for (const [name, data] of files) writeFileSync(join(copy, name), data);
-      writeFileSync(join(copy, PUBLIC_KEY), publicKey);
+      copyFileSync(join(out, 'cosign.pub'), join(out, PUBLIC_KEY));
       const PATH = `${dirname(where('cosign'))}:${process.env['PATH']}`;
-      const commands = documentedCommands(VERIFY, heading).replaceAll('/tmp/', `${out}/`);
+      const commands = documentedCommands(VERIFY, heading);
       const verify = () =>
         spawnSync('unshare', ['--net', 'bash', '-ec', commands], { cwd: copy, env: { ...env, PATH } }).status;
       expect(verify()).toBe(0);
@@ -338,11 +365,7 @@ needs(
   });
 });
 
-const filesIn = (folder: string): Map<string, Buffer> =>
-  new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
-
-const digestsOf = (files: ReadonlyMap<string, Buffer>) =>
-  [...files].map(([name, data]) => `${sha256Of(data)} ${name}`);
+const digestsOf = (files: Files) => [...files].map(([name, data]) => `${sha256Of(data)} ${name}`);
 
 /** With another byte at this place. */
 function changed(data: Buffer, at: number): Buffer {
