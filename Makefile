@@ -161,13 +161,13 @@ image: ## Build the image with buildah, as archives in dist/image/ (IMAGE=regist
 	@$(node) build.mjs
 	@"$$(devtools/localServices/where image-node)" devtools/image/build.ts $(IMAGE)
 
-release: image ## Make a release in dist/release/: images, chart, CRD, plugin, components, notices, provenance, checksums (KEY=cosign.key signs it; RELEASE=FOLDER; IMAGE as above)
+release: image ## Make a release in dist/release/: images, chart, CRD, plugin, components, notices, provenance, checksums (KEY=cosign.key signs it; IMAGE as above)
 	@$(call prepare,helm $(if $(KEY),cosign))
-	@$(node) devtools/release/release.ts $(if $(KEY),--key '$(KEY)') $(RELEASE)
+	@$(node) devtools/release/release.ts $(if $(KEY),--key '$(KEY)')
 
 verify-release: ## Verify a release offline, by its publisher's public key (KEY=cosign.pub; RELEASE=FOLDER)
 	@$(call prepare,node npm)
-	@$(node) devtools/release/verify.ts $(or $(RELEASE),dist/release) '$(KEY)'
+	@$(node) devtools/release/verify.ts '$(or $(RELEASE),dist/release)' '$(KEY)'
 
 advisories: ## Fail if npm knows an advisory against a package of the product
 	@$(call prepare,node npm)

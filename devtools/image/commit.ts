@@ -7,7 +7,7 @@ import { CHECKOUT } from '../checkout.ts';
 const git = (...args: readonly string[]): string =>
   execFileSync('git', ['-C', CHECKOUT, ...args], { encoding: 'utf8' }).trim();
 
-export const isDirty = (): boolean => git('status', '--porcelain') !== '';
+export const isDirty = (): boolean => git('status', '--porcelain', '--untracked-files=normal') !== '';
 export const commitId = (): string => git('rev-parse', 'HEAD');
 /** The commit's id, and whether the checkout differs from it. */
 export const revision = (): string => commitId() + (isDirty() ? '-dirty' : '');
