@@ -5,6 +5,7 @@
  */
 import { createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { complain, printable } from '../../src/platform/printable.ts';
 import { contentsOf, filesIn, PROVENANCE, versionOf } from './contents.ts';
 import { faultsOf } from './faults.ts';
 
@@ -36,11 +37,8 @@ function tried<T>(what: string, work: () => T): T {
   }
 }
 
-/** Escapes what a terminal would obey: names and texts may be of anybody. */
+/** Names and texts may be of anybody. */
 function refuse(reasons: readonly string[]): never {
-  for (const reason of reasons) {
-    const printable = reason.replaceAll(/[^ -~]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
-    console.error(`NOT VERIFIED: ${printable}`);
-  }
+  for (const reason of reasons) complain(`NOT VERIFIED: ${printable(reason)}`);
   process.exit(1);
 }

@@ -54,8 +54,8 @@ describe('the verifier of releases', { timeout: 2 * TIMEOUT_MS }, () => {
 
   test('prints names as text, never as commands to the terminal', () => {
     put('SHA256SUMS', '');
-    put('\x1b[2J\rverified', '');
-    expect(refusal()).toContain('NOT VERIFIED: \\u{1b}[2J\\u{d}verified: it is not in SHA256SUMS');
+    put('\x1b[2J\nverified', '');
+    expect(refusal()).toContain('NOT VERIFIED: \\u001b[2J\\u000averified: it is not in SHA256SUMS');
   });
 
   test('names the key if that is no public key, and the folder if there is none', () => {
