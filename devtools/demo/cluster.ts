@@ -1,7 +1,7 @@
 /*
  * The demo's cluster: everything plegwatch needs, started empty on this machine and removed afterwards, and the nodes with an agent each.
  */
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BUILT_CLI, CHECKOUT } from '../checkout.ts';
 import { type LocalApiServer, startApiServer } from '../localServices/apiServer.ts';
@@ -10,7 +10,7 @@ import { type PlegwatchSettings, startPlegwatch } from '../localServices/plegwat
 import { CONTROLLER_ROLE, createControllerRole, startPostgres } from '../localServices/postgres.ts';
 import { freePort, run } from '../localServices/process.ts';
 import { startRedis } from '../localServices/redis.ts';
-import { type Stops, stopAll } from '../localServices/stopAll.ts';
+import type { Stops } from '../localServices/stopAll.ts';
 import { temporaryFolder } from '../localServices/temporaryFolder.ts';
 import { where } from '../localServices/where.ts';
 import { whyNot } from './missing.ts';
@@ -23,6 +23,8 @@ export interface DemoOptions {
   readonly noKube: boolean;
   /** Called with a line for each step. If it throws, nothing more is started. */
   readonly report: (line: string) => void;
+  /** Gets what stops each part, also if a later one fails to start. */
+  readonly stops: Stops;
 }
 
 export interface DemoCluster {
@@ -34,7 +36,6 @@ export interface DemoCluster {
   readonly page: string;
   /** Runs kubectl and returns its output; null without an API server. */
   readonly kubectl: ((...args: readonly string[]) => Promise<string>) | null;
-  stop(): Promise<void>;
 }
 
 /** Short times for quick results; the defaults are 5 s, 2 s, 30 s and 10 s. */
@@ -45,24 +46,10 @@ const AGENT: PlegwatchSettings = {
   intervalScrape: '2s',
 };
 
-/** Starts everything; if a start fails, what was started is stopped again. */
 export async function startCluster(options: DemoOptions): Promise<DemoCluster> {
-  const stops: Stops = [];
-  const stop = () => stopAll(stops, 'The next make demo cleans up.');
-  try {
-    return { ...(await build(options, stops)), stop };
-  } catch (error) {
-    await stop().catch(() => {
-      // The first error is the cause.
-    });
-    throw error;
-  }
-}
-
-async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoCluster, 'stop'>> {
-  const { report } = options;
+  const { report, stops } = options;
   const place = temporaryFolder('demo', undefined);
-  stops.push(() => rmSync(place.dir, { recursive: true, force: true }));
+  stops.push(() => place.remove());
   const keep = <T extends LocalService>(service: T): T => {
     stops.push(() => service.stop());
     return service;

@@ -5,6 +5,7 @@
 import { type ConfigOf, toggle } from '../../src/platform/settings.ts';
 import { sleep } from '../../src/platform/sleep.ts';
 import { programFailed } from '../localServices/process.ts';
+import { type Stops, stopAll } from '../localServices/stopAll.ts';
 import { type DemoCluster, startCluster } from './cluster.ts';
 import { type DemoView, openView } from './view.ts';
 
@@ -27,16 +28,21 @@ export async function runDemo(config: ConfigOf<typeof DEMO_SETTINGS>, signal: Ab
     end.throwIfAborted();
     process.stdout.write(`${seconds(started)}  ${line}\n`);
   };
-  let cluster: DemoCluster | undefined;
+  const announceEnd = () =>
+    process.stdout.write(
+      '\nstopping everything (another Ctrl-C would leave parts until the next make demo)\n',
+    );
+  end.addEventListener('abort', announceEnd);
+  const stops: Stops = [];
   try {
-    cluster = await startCluster({ noKube: config.noKube, report });
+    const cluster = await startCluster({ noKube: config.noKube, report, stops });
     await showReports(cluster, config.once, report, end);
   } catch (error) {
     // An interrupted start is no failure.
     if (!end.aborted) throw error;
   } finally {
-    process.stdout.write('\nstopping everything\n');
-    await cluster?.stop();
+    if (!end.aborted) announceEnd();
+    await stopAll(stops, 'The next make demo cleans up.');
   }
 }
 

@@ -3,15 +3,15 @@
  * will be downloaded from.
  */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { stringify } from 'yaml';
 import { VERSION } from '../../src/platform/version.ts';
 import { CHECKOUT } from '../checkout.ts';
 import { packArchive } from '../image/archive.ts';
-import { sha256 } from './digest.ts';
+import { temporaryFolder } from '../localServices/temporaryFolder.ts';
+import { sha256Of } from './digest.ts';
 import type { Publisher } from './publisher.ts';
 
 const PLUGIN = 'kubectl-plegwatch';
@@ -20,7 +20,7 @@ const ARCHIVE = `${PLUGIN}-${VERSION}.tar.gz`;
 
 /** Writes both into a folder. The completion is that of the program in dist/. */
 export function writePlugin(out: string, publisher: Publisher): void {
-  const folder = mkdtempSync(join(tmpdir(), 'kubectl-plugin-'));
+  const { dir: folder, remove } = temporaryFolder('plugin', undefined);
   try {
     copyFileSync(join(CHECKOUT, 'kubectl', PLUGIN), join(folder, PLUGIN));
     const cli = join(CHECKOUT, 'dist/cli.js');
@@ -29,14 +29,12 @@ export function writePlugin(out: string, publisher: Publisher): void {
     copyFileSync(join(CHECKOUT, 'LICENSE'), join(folder, 'LICENSE'));
     const archive = join(folder, 'archive');
     packArchive(folder, archive);
-    writeFileSync(join(out, ARCHIVE), gzipSync(readFileSync(archive)));
+    const data = gzipSync(readFileSync(archive));
+    writeFileSync(join(out, ARCHIVE), data);
+    writeFileSync(join(out, 'krew-plegwatch.yaml'), stringify(manifestOf(sha256Of(data), publisher)));
   } finally {
-    rmSync(folder, { recursive: true });
+    remove();
   }
-  writeFileSync(
-    join(out, 'krew-plegwatch.yaml'),
-    stringify(manifestOf(sha256(join(out, ARCHIVE)), publisher)),
-  );
 }
 
 const manifestOf = (digest: string, { source, downloads }: Publisher) => ({
