@@ -15,6 +15,11 @@ const DescriptorSchema = v.object({
 const IndexSchema = v.object({ manifests: v.array(DescriptorSchema) });
 const ManifestSchema = v.object({ config: DescriptorSchema, layers: v.array(DescriptorSchema) });
 
+/** Of an image. A chart's has none of it. */
+const ConfigSchema = v.object({
+  config: v.optional(v.object({ Labels: v.optional(v.record(v.string(), v.string()), {}) }), { Labels: {} }),
+});
+
 type Descriptor = v.InferOutput<typeof DescriptorSchema>;
 
 interface Layout {
@@ -24,6 +29,8 @@ interface Layout {
   readonly name: string;
   /** The digest of the manifest of each platform, such as linux/amd64. Empty if the archive has one image. */
   readonly platforms: ReadonlyMap<string, string>;
+  /** The commits that its images name: one, if all are of the same build. */
+  readonly revisions: ReadonlySet<string>;
   /** By digest. */
   readonly layers: ReadonlySet<string>;
 }
@@ -48,9 +55,12 @@ export function readLayout(archive: Buffer): Layout {
     return data;
   };
   const layers = new Set<string>();
+  const revisions = new Set<string>();
   const readManifest = (manifest: Descriptor): void => {
     const { config, layers: own } = v.parse(ManifestSchema, parsed(blob(manifest)));
-    blob(config);
+    const { Labels } = v.parse(ConfigSchema, parsed(blob(config))).config;
+    const revision = Labels['org.opencontainers.image.revision'];
+    if (revision !== undefined) revisions.add(revision);
     for (const layer of own) {
       blob(layer);
       layers.add(layer.digest);
@@ -76,6 +86,7 @@ export function readLayout(archive: Buffer): Layout {
     digest: root.digest,
     name: root.annotations['org.opencontainers.image.ref.name'] ?? '',
     platforms,
+    revisions,
     layers,
   };
 }

@@ -11,7 +11,7 @@ import { VERSION } from '../../src/platform/version.ts';
 import { CHECKOUT } from '../checkout.ts';
 import { CRD } from '../crd.ts';
 import { bundledPackages, NOTICES } from '../image/bundle.ts';
-import { commitId, commitTime, isDirty } from '../image/commit.ts';
+import { commitId, commitTime, isDirty, revision } from '../image/commit.ts';
 import { ARCHITECTURES } from '../image/layers.ts';
 import { sbom } from '../image/sbom.ts';
 import { where } from '../localServices/where.ts';
@@ -40,6 +40,10 @@ for (const suffix of ['', ...ARCHITECTURES.map((architecture) => `-${architectur
   copyFileSync(join(images, archive), join(out, `image-${archive}`));
 }
 const image = readLayout(readFileSync(join(images, `plegwatch-${VERSION}.tar`)));
+const built = [...image.revisions].join(' and ');
+if (built !== revision()) {
+  throw new Error(`${images} has an image of ${built}, and the checkout is ${revision()}: run make image`);
+}
 writeChart(out, { image, publisher: by, created: new Date(commitTime()) });
 for (const path of [CRD, 'LICENSE', NOTICES]) copyFileSync(from(path), join(out, basename(path)));
 writePlugin(out, by);

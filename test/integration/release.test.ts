@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { documentedCommands } from '../../devtools/cluster/documentedCommands.ts';
 import { bundledPackages } from '../../devtools/image/bundle.ts';
-import { commitId } from '../../devtools/image/commit.ts';
+import { commitId, revision } from '../../devtools/image/commit.ts';
 import { readTar } from '../../devtools/image/tar.ts';
 import { startRegistry } from '../../devtools/localServices/registry.ts';
 import { where } from '../../devtools/localServices/where.ts';
@@ -180,6 +180,21 @@ needs(
       expect(verify()).not.toBe(0);
     },
   );
+
+  it('is not made from an image of another commit', () => {
+    const other = join(out, 'other');
+    const git = (...args: readonly string[]) => execFileSync('git', args, { stdio: 'pipe' });
+    git('init', '--quiet', other);
+    const author = ['-c', 'user.name=test', '-c', 'user.email=test@git.example'];
+    git('-C', other, ...author, 'commit', '--quiet', '--allow-empty', '--message=other');
+    const { status, stderr } = spawnSync(
+      node,
+      ['devtools/release/release.ts', join(out, 'refused'), join(out, 'image')],
+      { cwd: ROOT, env: { ...env, GIT_DIR: join(other, '.git') }, encoding: 'utf8' },
+    );
+    expect(status).toBe(1);
+    expect(stderr).toContain(`has an image of ${revision()}, and the checkout is `);
+  });
 
   it('says what it was built from, by digest, and what became of it', () => {
     const { subject, predicate } = JSON.parse(read('provenance.json'));
