@@ -15,7 +15,7 @@ const DescriptorSchema = v.object({
 const IndexSchema = v.object({ manifests: v.array(DescriptorSchema) });
 const ManifestSchema = v.object({ config: DescriptorSchema, layers: v.array(DescriptorSchema) });
 
-/** Of an image. A chart's has none of it. */
+/** The config of an image; a chart's has no labels. */
 const ConfigSchema = v.object({
   config: v.optional(v.object({ Labels: v.optional(v.record(v.string(), v.string()), {}) }), { Labels: {} }),
 });
