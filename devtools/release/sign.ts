@@ -16,6 +16,9 @@ const OFFLINE = ['--use-signing-config=false', '--tlog-upload=false'];
 /** Throws if cosign refuses the key, or if what it wrote does not verify. */
 export function sign(folder: string, key: string): void {
   const publicKey = createPublicKey(cosign('public-key', '--key', key));
+  if (publicKey.asymmetricKeyDetails?.namedCurve !== 'prime256v1') {
+    throw new Error(`KEY=${key} is not on the curve P-256, as cosign generate-key-pair makes keys`);
+  }
   const { dir, remove } = temporaryFolder('signature', undefined);
   try {
     for (const [name, kind] of SIGNED) {

@@ -1,5 +1,5 @@
 /*
- * Signatures by an ECDSA key as bundles of sigstore, without a transparency log: `cosign verify-blob` and `cosign verify-blob-attestation` read them. The
+ * Signatures by an ECDSA key on P-256 as bundles of sigstore, without a transparency log: `cosign verify-blob` and `cosign verify-blob-attestation` read them. The
  * text of a bundle follows from the signature, the signed file and the key, so that no byte of it can be another one.
  */
 import { createHash, type KeyObject, verify } from 'node:crypto';

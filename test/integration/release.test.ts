@@ -181,6 +181,21 @@ needs(
     },
   );
 
+  it('is not signed by a key that is not on P-256', () => {
+    const { privateKey } = generateKeyPairSync('ed25519');
+    const key = join(out, 'ed25519');
+    writeFileSync(`${key}.pem`, privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    const importKey = ['import-key-pair', '--key', `${key}.pem`, '--output-key-prefix', key];
+    execFileSync(where('cosign'), importKey, { env, stdio: 'pipe' });
+    const { status, stderr } = spawnSync(
+      node,
+      ['devtools/release/release.ts', '--key', `${key}.key`, join(out, 'unsigned'), join(out, 'image')],
+      { cwd: ROOT, env, encoding: 'utf8' },
+    );
+    expect(status).toBe(1);
+    expect(stderr).toContain(`KEY=${key}.key is not on the curve P-256`);
+  });
+
   it('is not made from an image of another commit', () => {
     const other = join(out, 'other');
     const git = (...args: readonly string[]) => execFileSync('git', args, { stdio: 'pipe' });
