@@ -2,6 +2,7 @@
  * Removes what a containerd left behind, as far as its own folder names it; nothing of another containerd is touched.
  * Each step also covers for an earlier one that was interrupted.
  */
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { programFailed, run, waitFor } from './process.ts';
@@ -14,16 +15,15 @@ export async function cleanUpContainerd(dir: string, runc: string): Promise<void
   if (!existsSync(dir)) return;
   const real = realpathSync(dir);
   await killAll(() => processesOf(real, /^containerd$/));
-  const before = { ids: containerIds(real), sockets: shimSockets(real) };
+  const before = containerIds(real);
   // Before the shims, because each shim reaps the processes of its containers.
   await deleteContainers(real, runc);
   await killAll(() => processesOf(real, /^(containerd-shim|runc)/));
-  // A pod that was just being started may have got these only now.
-  const ids = new Set([...before.ids, ...containerIds(real)]);
-  const sockets = new Set([...before.sockets, ...shimSockets(real)]);
-  for (const group of controlGroups(real, [...ids])) await removeControlGroup(group);
+  // Containers of a pod that was just being started may be there only now.
+  const ids = [...new Set([...before, ...containerIds(real)])];
+  for (const group of controlGroups(real, ids)) await removeControlGroup(group);
   await unmountBelow(real);
-  for (const socket of sockets) rmSync(socket, { force: true });
+  for (const id of ids) rmSync(shimSocket(real, id), { force: true });
   for (const name of ['root', 'state', 'runc', 'containerd.sock', 'containerd.sock.ttrpc']) {
     rmSync(join(real, name), { recursive: true, force: true });
   }
@@ -76,20 +76,23 @@ function kill(pid: number): void {
   }
 }
 
-/** Ids of the containers that runc or a shim has state for. */
-function containerIds(dir: string): string[] {
-  const places = [join(dir, 'runc', 'k8s.io'), join(dir, 'state', 'io.containerd.runtime.v2.task', 'k8s.io')];
+/** Ids of the containers and sandboxes that runc, a shim or the CRI has state for. */
+export function containerIds(dir: string): string[] {
+  const places = [
+    join(dir, 'runc', 'k8s.io'),
+    join(dir, 'state', 'io.containerd.runtime.v2.task', 'k8s.io'),
+    join(dir, 'root', 'io.containerd.grpc.v1.cri', 'sandboxes'),
+  ];
   return [...new Set(places.flatMap(list))];
 }
 
-/** The sockets of the shims are in a folder that all containerds share; each bundle names its own. */
-export function shimSockets(dir: string): string[] {
-  const bundles = join(dir, 'state', 'io.containerd.runtime.v2.task', 'k8s.io');
-  const files = list(bundles).flatMap((id) => [
-    read(join(bundles, id, 'address')) ?? '',
-    read(join(bundles, id, 'bootstrap.json')) ?? '',
-  ]);
-  return [...new Set(files.flatMap((text) => text.match(/\/run\/containerd\/s\/[0-9a-f]+/g) ?? []))];
+/**
+ * The socket of the shim of a sandbox, in a folder that all containerds share (containerd pkg/shim/util_unix.go, CreateSocketAddress). A bundle names
+ * it only once its shim has started.
+ */
+export function shimSocket(dir: string, id: string): string {
+  const name = createHash('sha256').update(join(dir, 'containerd.sock', 'k8s.io', id));
+  return join('/run/containerd/s', name.digest('hex'));
 }
 
 async function deleteContainers(dir: string, runc: string): Promise<void> {

@@ -1,20 +1,25 @@
 /* The local services that the integration tests run on: each starts, survives what tests do to it, and leaves nothing behind. */
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
-import { shimSockets } from '../../devtools/localServices/containerdCleanup.ts';
+import {
+  cleanUpContainerd,
+  containerIds,
+  shimSocket,
+} from '../../devtools/localServices/containerdCleanup.ts';
 import { startKubelet } from '../../devtools/localServices/kubelet.ts';
 import { startInMachine, startMachine } from '../../devtools/localServices/machine.ts';
 import { startPostgres } from '../../devtools/localServices/postgres.ts';
 import { firstEphemeralPort, freePort, startProcess, waitFor } from '../../devtools/localServices/process.ts';
 import { startRedis } from '../../devtools/localServices/redis.ts';
+import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import {
   type ContainerdVersion,
   ProgramMissing,
@@ -284,7 +289,10 @@ for (const version of VERSIONS) {
         expect(await pods.counts()).toEqual({ sandboxes: 1, containers: 1 });
         await pods.stopContainer(long);
         await pods.run('left-running');
-        sockets = shimSockets(containerd.dir);
+        const { dir } = containerd;
+        sockets = containerIds(dir)
+          .map((id) => shimSocket(dir, id))
+          .filter(existsSync);
         expect(sockets).toHaveLength(2);
       } finally {
         pods.close();
@@ -294,6 +302,24 @@ for (const version of VERSIONS) {
     });
   });
 }
+
+needs('root', 'runc')('the folder of a containerd', () => {
+  it('names the socket of a shim that was starting when its containerd was killed', async () => {
+    const { dir, remove } = temporaryFolder('containerd', undefined, []);
+    const socket = shimSocket(dir, 'starting');
+    try {
+      // Its bundle has no address yet.
+      mkdirSync(join(dir, 'state/io.containerd.runtime.v2.task/k8s.io/starting'), { recursive: true });
+      mkdirSync(dirname(socket), { recursive: true });
+      writeFileSync(socket, '');
+      await cleanUpContainerd(dir, where('runc'));
+      expect(existsSync(socket)).toBe(false);
+    } finally {
+      rmSync(socket, { force: true });
+      remove();
+    }
+  });
+});
 
 needs(
   'root',
