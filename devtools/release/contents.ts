@@ -94,5 +94,5 @@ const PluginSchema = v.object({ spec: v.object({ platforms: v.array(v.object({ s
 const hex = (digest: string): string => digest.replace('sha256:', '');
 
 function same(what: string, one: string, other: string | undefined): void {
-  if (one !== other) throw new Error(`${what} is ${one} here and ${other} there`);
+  if (one !== other) throw new Error(`${what} is ${one} in one file and ${other ?? 'missing'} in another`);
 }
