@@ -156,6 +156,15 @@ export function notMigratedError(
   );
 }
 
+/** A database that `plegwatch federate` made. */
+export function fleetError(settings: DatabaseSettings): PlegwatchError {
+  return new PlegwatchError(
+    'SETTING_INVALID',
+    `The database at ${databaseAt(settings)} is a fleet database, which stores nothing of its own.`,
+    `Set ${databaseSettingOf(settings)} to the database of a group.`,
+  );
+}
+
 function sqlState(error: unknown): string | undefined {
   const code = fieldOf(error, 'code');
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && fieldOf(error, 'severity') !== undefined

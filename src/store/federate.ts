@@ -4,17 +4,39 @@
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { escapeIdentifier } from 'pg';
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
 import { invariant } from '../platform/invariant.ts';
 import type { Logger } from '../platform/log.ts';
 import { withClient } from './connection.ts';
-import { type DatabaseSettings, databaseAt, readDatabaseAccess } from './databaseAccess.ts';
-import { explainDatabaseError } from './databaseError.ts';
-import { type Group, mappingDdl, serverDdl, serverOf, sharedBy, viewsDdl } from './fleetSchema.ts';
+import {
+  type DatabaseSettings,
+  databaseAt,
+  databaseSettingOf,
+  readDatabaseAccess,
+} from './databaseAccess.ts';
+import { explainDatabaseError, isOfDatabase } from './databaseError.ts';
+import {
+  type Group,
+  hasNodes,
+  mappingDdl,
+  serverDdl,
+  serverOf,
+  serverOptions,
+  sharedBy,
+  viewsDdl,
+} from './fleetSchema.ts';
 import { defaultMigrationsDir, readMigrations } from './migrations.ts';
 import type { SqlRunner } from './runner.ts';
 import { command } from './statement.ts';
-import { fleetBasis, listGroupServers, listPublished } from './statements.ts';
+import {
+  beginFederate,
+  fleetBasis,
+  inPlainSession,
+  listDependents,
+  listGroupServers,
+  listPublished,
+} from './statements.ts';
 
 export interface FederateOptions extends DatabaseSettings {
   /** A folder with the files of {@link readDatabaseAccess} for each group, in a folder of the group's name. */
@@ -24,21 +46,29 @@ export interface FederateOptions extends DatabaseSettings {
   readonly log: Logger;
 }
 
-/** Rows that are fetched at once. */
-const FETCH_SIZE = 10_000;
-
 /** Throws SETTING_INVALID for a group or database that cannot be used, and what {@link withClient} does of each group. */
 export async function federate(options: FederateOptions): Promise<void> {
   const { groupsDir, reader, log } = options;
   const groups = await Promise.all(namesIn(groupsDir).map((name) => readGroup(groupsDir, name)));
   const { shared, leftOut } = sharedBy(groups);
-  if (leftOut.length > 0) log.warn({ leftOut }, 'not all groups have this: they are of different versions');
+  if (!hasNodes(shared))
+    throw new PlegwatchError(
+      'DATABASE_NOT_MIGRATED',
+      'The groups do not all have a view plegwatch.nodes of which a fleet can be made.',
+      'Run plegwatch migrate in each of them, as its owner.',
+    );
+  if (leftOut.length > 0)
+    log.warn(
+      { leftOut },
+      'left out: groups of different versions do not share it, or it is not of plegwatch',
+    );
   await withClient(options, 'plegwatch federate', async (sql) => {
     try {
       await sql.run(command('BEGIN'));
+      await sql.run(beginFederate);
       const { role, dblink } = await basisOf(sql, options);
-      if (reader === undefined) await removeEarlier(sql, groups);
-      for (const group of groups) await sql.run(command(mappingDdl(group, reader ?? role)));
+      if (reader === undefined) await removeEarlier(sql, groups, options);
+      await mapUsers(sql, groups, reader ?? role);
       if (reader === undefined) {
         await sql.run(command(viewsDdl(groups, shared, dblink)));
         await sql.run(command('SELECT FROM plegwatch.clusters')).catch((error: unknown) => {
@@ -47,13 +77,26 @@ export async function federate(options: FederateOptions): Promise<void> {
       }
       await sql.run(command('COMMIT'));
     } catch (error) {
-      throw error instanceof PlegwatchError ? error : explainDatabaseError(options, error);
+      throw explainDatabaseError(options, error);
     }
   });
   log.info(
     { database: databaseAt(options), groups: groups.map(({ name }) => name), reader },
     'fleet database set up',
   );
+}
+
+/** Makes `role` in each group the user that is named for it. */
+async function mapUsers(sql: SqlRunner, groups: readonly Group[], role: string): Promise<void> {
+  for (const group of groups)
+    await sql.run(command(mappingDdl(group, role))).catch((error: unknown) => {
+      throw new PlegwatchError(
+        'SETTING_INVALID',
+        `The role ${role} cannot be given a user in group ${group.name}: ${messageOf(error)}.`,
+        'Set --reader to a role of the fleet database, and --groups-dir to groups of which plegwatch federate made it without --reader.',
+        { cause: error },
+      );
+    });
 }
 
 function namesIn(groupsDir: string): string[] {
@@ -73,26 +116,30 @@ function namesIn(groupsDir: string): string[] {
 
 /** Reads where a group is, and what it publishes. */
 async function readGroup(groupsDir: string, name: string): Promise<Group> {
-  const settings = { databaseSecretDir: join(groupsDir, name) };
-  const { host, port, user, password, database, tls } = readDatabaseAccess(settings);
-  if (user === undefined || password === undefined || database === undefined)
-    throw invalid(`Group ${name} lacks the user, the password or the database.`);
-  const published = await withClient(
-    settings,
-    'plegwatch federate',
-    async (sql) => (await sql.run(listPublished)).rows,
-  );
-  if (published.length === 0)
-    throw new PlegwatchError(
-      'DATABASE_NOT_MIGRATED',
-      `The database of group ${name} at ${databaseAt(settings)} has no schema plegwatch.`,
-      'Run plegwatch migrate there, as its owner.',
-    );
-  const server = {
-    ...{ host, port: `${port}`, dbname: database, sslmode: tls.mode },
-    ...{ fetch_size: `${FETCH_SIZE}`, async_capable: 'true' },
-  };
-  return { name, server, user: { user, password }, published };
+  const dir = join(groupsDir, name);
+  const settings = { databaseSecretDir: dir };
+  try {
+    const access = readDatabaseAccess(settings);
+    const { user, password, database } = access;
+    if (user === undefined || password === undefined || database === undefined)
+      throw invalid(`Group ${name} lacks the user, the password or the database.`);
+    const published = await withClient(settings, 'plegwatch federate', async (sql) => {
+      await sql.run(inPlainSession);
+      return (await sql.run(listPublished)).rows;
+    });
+    if (published.length === 0)
+      throw new PlegwatchError(
+        'DATABASE_NOT_MIGRATED',
+        `The database of group ${name} at ${databaseAt(settings)} has no schema plegwatch.`,
+        'Run plegwatch migrate there, as its owner.',
+      );
+    return { name, server: serverOptions(access, database), user: { user, password }, published };
+  } catch (error) {
+    if (!isOfDatabase(error)) throw error;
+    const { code, message, cure } = explainDatabaseError(settings, error);
+    const ofGroup = (text: string) => text.replaceAll(databaseSettingOf(settings), dir);
+    throw new PlegwatchError(code, ofGroup(message), ofGroup(cure), { cause: error });
+  }
 }
 
 /** Checks that the database can be a fleet's. Returns its owner and the schema of dblink. */
@@ -110,23 +157,40 @@ async function basisOf(
       `The database at ${databaseAt(options)} has evidence of its own, so it cannot be a fleet's.`,
       'Make an empty database for the fleet, also if one of the groups is on the same server.',
     );
+  if (basis.has_schema && !basis.is_fleet)
+    throw new PlegwatchError(
+      'SETTING_INVALID',
+      `The database at ${databaseAt(options)} has a schema plegwatch or store that plegwatch federate did not make, and would drop.`,
+      'Make an empty database for the fleet.',
+    );
   if (dblink === null || !basis.may_connect)
     throw new PlegwatchError(
       'DATABASE_REFUSED',
       `The database at ${databaseAt(options)} lacks an extension, or ${role} may not use it.`,
-      `Run there as a superuser: CREATE EXTENSION IF NOT EXISTS postgres_fdw; CREATE EXTENSION IF NOT EXISTS dblink; GRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO "${role}".`,
+      `Run there as a superuser: CREATE EXTENSION IF NOT EXISTS postgres_fdw; CREATE EXTENSION IF NOT EXISTS dblink; GRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO ${escapeIdentifier(role)}.`,
     );
   return { role, dblink };
 }
 
 /** Removes what an earlier run made, but for the servers of groups that remain, of which readers have mappings, and brings these up to date. */
-async function removeEarlier(sql: SqlRunner, groups: readonly Group[]): Promise<void> {
+async function removeEarlier(
+  sql: SqlRunner,
+  groups: readonly Group[],
+  options: DatabaseSettings,
+): Promise<void> {
+  const { rows: dependents } = await sql.run(listDependents);
+  if (dependents.length > 0)
+    throw new PlegwatchError(
+      'DATABASE_REFUSED',
+      `Views in the database at ${databaseAt(options)} read those of the fleet, which are made anew: ${dependents.map(({ view }) => view).join(', ')}.`,
+      'Drop them before, and make them again after.',
+    );
   const { rows: existing } = await sql.run(listGroupServers);
   await sql.run(command('DROP SCHEMA IF EXISTS plegwatch, store CASCADE'));
   for (const { server } of existing) {
-    await sql.run(command(`DROP SCHEMA IF EXISTS "${server}" CASCADE`));
+    await sql.run(command(`DROP SCHEMA IF EXISTS ${escapeIdentifier(server)} CASCADE`));
     if (!groups.some((group) => serverOf(group) === server))
-      await sql.run(command(`DROP SERVER "${server}" CASCADE`));
+      await sql.run(command(`DROP SERVER ${escapeIdentifier(server)} CASCADE`));
   }
   const [functions] = readMigrations(defaultMigrationsDir());
   await sql.run(command(functions?.sql ?? ''));
@@ -141,7 +205,7 @@ const notReached = (options: DatabaseSettings, cause: unknown): PlegwatchError =
   new PlegwatchError(
     'DATABASE_UNREACHABLE',
     `The server of the fleet database at ${databaseAt(options)} cannot read a group: ${messageOf(cause)}.`,
-    'It must reach every group under the host and port in --groups-dir, and the groups must ask it for a password.',
+    'It must reach every group under the host and port in --groups-dir, as a reader there (store.grant_reader), and be asked for a password.',
     { cause },
   );
 

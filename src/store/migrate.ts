@@ -9,7 +9,7 @@ import { untilReachable } from '../platform/untilReachable.ts';
 import { type Micros, millis } from '../protocol/units.ts';
 import { withClient } from './connection.ts';
 import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';
-import { explainDatabaseError, isLockTimeout, isMadeAlready } from './databaseError.ts';
+import { explainDatabaseError, fleetError, isLockTimeout, isMadeAlready } from './databaseError.ts';
 import { lockedError } from './lockHolders.ts';
 import {
   type AppliedMigration,
@@ -55,7 +55,7 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
   return withClient(options, 'plegwatch migrate', async (sql) => {
     try {
       // One transaction, which an error rolls back: the connection is closed after it.
-      await begin(sql, options.lockWaitMs ?? LOCK_WAIT_MS);
+      await begin(sql, options);
       const before = await readApplied(sql);
       compareApplied(files, before);
       const missing = files.slice(before.length);
@@ -75,14 +75,15 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
 }
 
 /** Begins the transaction that migrates. Two migrations of one database never run at the same time, and no reader can take their lock. */
-async function begin(sql: SqlRunner, lockWaitMs: number): Promise<void> {
+async function begin(sql: SqlRunner, options: MigrateOptions): Promise<void> {
   await sql.run(command('BEGIN'));
-  await sql.run(command(`SET LOCAL lock_timeout = ${lockWaitMs}`));
+  await sql.run(command(`SET LOCAL lock_timeout = ${options.lockWaitMs ?? LOCK_WAIT_MS}`));
   const { rows } = await sql.run(hasMigrations);
   const isNew = rows[0]?.there !== true;
+  if (isNew && rows[0]?.is_fleet === true) throw fleetError(options);
   if (isNew && !(await isMade(sql))) {
     await sql.run(command('ROLLBACK'));
-    return begin(sql, lockWaitMs);
+    return begin(sql, options);
   }
   await sql.run(command('LOCK TABLE store.migration IN SHARE ROW EXCLUSIVE MODE'));
 }

@@ -20,6 +20,7 @@ import findLockHoldersSql from './sql/findLockHolders.sql';
 import fleetBasisSql from './sql/fleetBasis.sql';
 import forgetEpochSql from './sql/forgetEpoch.sql';
 import forgetLossesSql from './sql/forgetLosses.sql';
+import listDependentsSql from './sql/listDependents.sql';
 import listExpiredPartitionsSql from './sql/listExpiredPartitions.sql';
 import listGroupServersSql from './sql/listGroupServers.sql';
 import listPublishedSql from './sql/listPublished.sql';
@@ -53,8 +54,8 @@ export const mayWriteCluster = statement(mayWriteClusterSql, rowOf({ role: name,
 
 // Used by migrate.
 export const hasMigrations = statement(
-  "SELECT to_regclass('store.migration') IS NOT NULL AS there",
-  rowOf({ there: bool }),
+  "SELECT to_regclass('store.migration') IS NOT NULL AS there, to_regclass('plegwatch.clusters') IS NOT NULL AS is_fleet",
+  rowOf({ there: bool, is_fleet: bool }),
 );
 export const changeSettings = command(changeSettingsSql);
 export const createMigrationTable = command(createMigrationTableSql);
@@ -82,12 +83,24 @@ export const forgetLosses = command(forgetLossesSql);
 export const relateNode = command(relateNodeSql);
 
 // Used by federate.
+/** A group must not choose by its settings what the names in {@link listPublished} mean, or how defaults are written. */
+export const inPlainSession = command(
+  "BEGIN READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres'",
+);
 export const fleetBasis = statement(
   fleetBasisSql,
-  rowOf({ role: name, has_evidence: bool, dblink: nullable(name), may_connect: bool }),
+  rowOf({
+    ...{ role: name, dblink: nullable(name), may_connect: bool },
+    ...{ has_evidence: bool, is_fleet: bool, has_schema: bool },
+  }),
 );
+/** Until the transaction ends, no other run begins, and a name without a schema is one of Postgres's own. */
+export const beginFederate = command(
+  "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock(hashtext('plegwatch federate'))",
+);
+export const listDependents = statement(listDependentsSql, rowOf({ view: text }));
 export const listGroupServers = statement(listGroupServersSql, rowOf({ server: name, options: textArray }));
 export const listPublished = statement(
   listPublishedSql,
-  rowOf({ name: text, arguments: nullable(text), argument_names: nullable(textArray), columns: textArray }),
+  rowOf({ name: text, arguments: nullable(textArray), columns: textArray }),
 );

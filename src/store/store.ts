@@ -12,6 +12,7 @@ import type { DatabaseSettings } from './databaseAccess.ts';
 import {
   databaseErrorKind,
   explainDatabaseError,
+  fleetError,
   isDeposed,
   isRowRefused,
   notGrantedError,
@@ -21,7 +22,7 @@ import { requireCompatible, SCHEMA_VERSION } from './migrations.ts';
 import { type Execute, runnerOf, type SqlRunner } from './runner.ts';
 import { migration, setting } from './schema/tables.ts';
 import { checked } from './statement.ts';
-import { ensureCluster } from './statements.ts';
+import { ensureCluster, hasMigrations } from './statements.ts';
 
 /** Settings that belong to the database: the same for every controller that uses it. */
 export interface StoreSettings {
@@ -91,7 +92,13 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const pool = openPool(options, applicationName, databaseMaxConnections, log);
   const pings = openPool(options, `${applicationName} (ping)`, 1, log);
   try {
-    await checkSchema(runnerOf(executeOn(pool)), options);
+    const unchecked = runnerOf(executeOn(pool));
+    await checkSchema(unchecked, options).catch(async (error: unknown) => {
+      const explained = explainDatabaseError(options, error);
+      const isFleet =
+        explained.code === 'DATABASE_NOT_MIGRATED' && (await unchecked.run(hasMigrations)).rows[0]?.is_fleet;
+      throw isFleet === true ? fleetError(options) : explained;
+    });
   } catch (error) {
     await Promise.all([pool.end(), pings.end()]);
     throw explainDatabaseError(options, error);

@@ -3,6 +3,8 @@
  * documented question about many nodes.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { migrate } from '../../src/store/migrate.ts';
+import { listPublished } from '../../src/store/statements.ts';
 import { openStore } from '../../src/store/store.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { emptyFleet, federateGroups } from '../support/fleetDatabase.ts';
@@ -47,6 +49,14 @@ needs('postgres')('a fleet database', () => {
   });
   afterAll(async () => {
     await server?.stop();
+  });
+
+  it('has every view and function of its groups, with their columns, arguments and defaults', async () => {
+    const published = await query(fleet, listPublished.text);
+    expect(published.filter(({ name }) => name !== 'clusters')).toEqual(
+      await query(east, listPublished.text),
+    );
+    expect(published.length).toBeGreaterThan(20);
   });
 
   it('names the clusters of each group, so that one that is missing is seen', async () => {
@@ -117,6 +127,96 @@ needs('postgres')('a fleet database', () => {
     expect(await nodesOf(own)).toEqual(['lima', 'paris', 'rome']);
   });
 
+  it('calls a function for the columns that all groups have, with every argument or null', async () => {
+    const [older, newer] = [await group('bern'), await group('nice')];
+    for (const [url, columns, values] of [
+      [older, 'n int4', 'n'],
+      [newer, 'added text, n int4', "'new', n"],
+    ]) {
+      await query(String(url), `CREATE TYPE store.counted AS (${columns})`);
+      await query(
+        String(url),
+        `CREATE FUNCTION plegwatch.counted(n int4 DEFAULT 7) RETURNS SETOF store.counted LANGUAGE sql AS 'SELECT ${String(values).replaceAll("'", "''")}'`,
+      );
+      // A group may write intervals in another style.
+      await superuser(`ALTER DATABASE ${nameOf(newer)} SET intervalstyle = 'iso_8601'`);
+    }
+    const own = await emptyFleet(server);
+    await federateGroups(own, { older: await server.reader(older), newer: await server.reader(newer) });
+    const twice = (n: number | null) => [{ n }, { n }];
+    expect(await query(own, 'SELECT * FROM plegwatch.counted()')).toEqual(twice(7));
+    expect(await query(own, 'SELECT * FROM plegwatch.counted(NULL)')).toEqual(twice(null));
+    expect(await query(own, 'SELECT * FROM plegwatch.miss_rate(by_label => NULL)')).toEqual([]);
+  });
+
+  it('is made by nothing that a group writes: its settings, the names and types of its columns, and its defaults', async () => {
+    const hostile = await group('oslo');
+    await query(hostile, 'CREATE SCHEMA evil');
+    for (const [name, value] of [
+      ['format_type(oid, int4)', "'int4); CREATE TABLE public.owned (x int4'"],
+      ['quote_ident(text)', "'x int4); CREATE TABLE public.owned (x'"],
+    ])
+      await query(hostile, `CREATE FUNCTION evil.${name} RETURNS text LANGUAGE sql RETURN ${value}`);
+    await superuser(`ALTER DATABASE ${nameOf(hostile)} SET search_path = evil, pg_catalog`);
+    await query(
+      hostile,
+      'CREATE VIEW plegwatch.named AS SELECT 1 AS "x int4); CREATE TABLE public.owned (x", 2 AS y',
+    );
+    await query(
+      hostile,
+      `CREATE FUNCTION plegwatch.baited(q xml DEFAULT query_to_xml('CREATE TABLE public.owned ()', true, true, ''))
+       RETURNS SETOF plegwatch.named LANGUAGE sql AS 'SELECT 1, 2'`,
+    );
+    const own = await emptyFleet(server);
+    await federateGroups(own, { hostile: await server.reader(hostile) });
+    expect(await nodesOf(own)).toEqual(['oslo']);
+    expect(await query(own, 'SELECT * FROM plegwatch.named')).toEqual([{ y: 2 }]);
+    await expect(query(own, 'SELECT * FROM plegwatch.baited()')).rejects.toThrow(/does not exist/);
+    expect(await query(own, "SELECT to_regclass('public.owned') AS owned")).toEqual([{ owned: null }]);
+  });
+
+  it('leaves what others made: schemas, servers, and views that read its own', async () => {
+    const shop = await emptyFleet(server);
+    await query(shop, 'CREATE SCHEMA store CREATE TABLE orders (n int4)');
+    await expect(federateGroups(shop, readers)).rejects.toMatchObject({
+      code: 'SETTING_INVALID',
+      message: expect.stringContaining('did not make'),
+    });
+    expect(await query(shop, 'SELECT FROM store.orders')).toEqual([]);
+
+    const own = await emptyFleet(server);
+    const asSuperuser = new URL(server.part.url);
+    asSuperuser.pathname = `/${nameOf(own)}`;
+    await query(asSuperuser.href, 'CREATE SERVER plegwatch_archive FOREIGN DATA WRAPPER postgres_fdw');
+    await federateGroups(own, readers);
+    await query(own, 'CREATE SCHEMA mine CREATE VIEW names AS SELECT node FROM plegwatch.nodes');
+    await query(own, 'CREATE VIEW mine.rates AS SELECT missed FROM plegwatch.miss_rate()');
+    await expect(federateGroups(own, readers)).rejects.toMatchObject({
+      code: 'DATABASE_REFUSED',
+      message: expect.stringContaining('mine.names, mine.rates'),
+    });
+    expect(await query(own, 'SELECT * FROM mine.names')).toHaveLength(3);
+    await query(own, 'DROP SCHEMA mine CASCADE');
+    await federateGroups(own, readers);
+    expect(
+      await query(own, "SELECT FROM pg_foreign_server WHERE srvname = 'plegwatch_archive'"),
+    ).toHaveLength(1);
+  });
+
+  it('is made by several runs at the same time as by one', async () => {
+    const own = await emptyFleet(server);
+    await Promise.all([1, 2, 3].map(() => federateGroups(own, readers)));
+    await Promise.all([1, 2, 3].map(() => federateGroups(own, readers)));
+    expect(await nodesOf(own)).toEqual(['lima', 'paris', 'rome']);
+  });
+
+  it('is no database of a controller: commands say so, and migrate changes nothing', async () => {
+    const isFleet = { code: 'SETTING_INVALID', message: expect.stringContaining('is a fleet database') };
+    await expect(openStore({ databaseUrl: fleet, log: silent })).rejects.toMatchObject(isFleet);
+    await expect(migrate({ databaseUrl: fleet, log: silent })).rejects.toMatchObject(isFleet);
+    expect(await nodesOf(fleet)).toEqual(['lima', 'paris', 'rome']);
+  });
+
   it('sends conditions along, those with now() if they are in a subquery, as its page says', async () => {
     const sent = async (condition: string) => {
       const text = `EXPLAIN (VERBOSE, COSTS OFF) SELECT node FROM plegwatch.findings WHERE ${condition}`;
@@ -138,6 +238,18 @@ needs('postgres')('a fleet database', () => {
     expect(await refused(await server.emptyDatabase(), readers)).toMatch(
       /DATABASE_REFUSED .* lacks an extension/,
     );
+    const failure = (promise: Promise<void>) => promise.catch((error: unknown) => error);
+    expect(await failure(federateGroups(fleet, readers, 'nobody'))).toMatchObject({
+      code: 'SETTING_INVALID',
+      message: expect.stringContaining('nobody'),
+      cure: expect.stringContaining('--reader'),
+    });
+    expect(await failure(federateGroups(fleet, { north: readers.east }, 'postgres'))).toMatchObject({
+      code: 'SETTING_INVALID',
+      message: expect.stringContaining('group north'),
+    });
+    const wrong = await failure(federateGroups(fleet, { east: readers.east.replace(/:[^:@]*@/, ':wrong@') }));
+    expect(wrong).toMatchObject({ cure: expect.stringMatching(/in \S+\/east, or grant/) });
     expect(await refused(fleet, {})).toMatch(/SETTING_INVALID .* has no group/);
     expect(await refused(fleet, { 'East Coast': readers.east })).toMatch(
       /SETTING_INVALID .* group East Coast/,
