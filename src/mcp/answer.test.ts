@@ -29,7 +29,20 @@ test('texts, lists, rows and bytes have limits, and names of fields are texts to
   expect(answer({}, [], true)).toMatchObject({ truncated: { more_rows: true } });
 });
 
+test('a value that is nested deeper than a stack is cut, and the others are shown', () => {
+  let proof: unknown = 1;
+  for (let level = 0; level < 8_000; level += 1) proof = [proof];
+  const { about, truncated } = answer({ proof, node: 'a' }, []);
+  expect(about).toMatchObject({ proof: expect.any(Array), node: 'a' });
+  expect(JSON.stringify(about)).toContain('[[null]]');
+  expect(truncated).toMatchObject({ values_cut: 1, limits: expect.stringContaining('levels') });
+});
+
 test('characters that hide or turn text are escapes, in values and names of fields', () => {
-  const { about } = answer({ '\u200b': '\u202e\u{e0041}\n' }, []);
-  expect(about).toEqual({ '\u200b': '\\u202e\\udb40\\udc41\\u000a' });
+  // Variation selectors carry any bytes behind a character that is shown.
+  const { about } = answer({ '\u200b': '\u202e\u{e0041}\n', a: '\ufe01\u{e0100}\u3164' }, []);
+  expect(about).toEqual({
+    '\u200b': '\\u202e\\udb40\\udc41\\u000a',
+    a: '\\ufe01\\udb40\\udd00\\u3164',
+  });
 });

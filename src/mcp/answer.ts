@@ -19,6 +19,8 @@ export const MAX_ROWS = 200;
 const MAX_BYTES = 40_960;
 const MAX_TEXT = 1_000;
 const MAX_ITEMS = 100;
+/** A node may store a proof that is nested deeper than a stack is. */
+const MAX_LEVELS = 20;
 
 /** `less`: how to ask for less. */
 export function boundedAnswer({ about, rows, isCut }: Answer, less: string): Record<string, unknown> {
@@ -43,7 +45,7 @@ export function boundedAnswer({ about, rows, isCut }: Answer, less: string): Rec
   const hasMore = isCut || kept.length < rows.length;
   const truncated = {
     ...{ more_rows: hasMore, values_cut: shown.cuts },
-    limits: `${MAX_ROWS} rows, ${MAX_BYTES} bytes, ${MAX_TEXT} characters of a text, ${MAX_ITEMS} items of a list`,
+    limits: `${MAX_ROWS} rows, ${MAX_BYTES} bytes, ${MAX_TEXT} characters of a text, ${MAX_ITEMS} items of a list, ${MAX_LEVELS} levels`,
     cure: `Ask for less: ${less}.`,
   };
   return {
@@ -63,14 +65,16 @@ export function boundedError({ code, message, cure }: Refusal): Record<string, u
 class Shown {
   cuts = 0;
 
-  of(value: unknown): unknown {
+  of(value: unknown, levels = MAX_LEVELS): unknown {
     if (typeof value === 'string') return this.#text(value);
+    if (typeof value !== 'object' || value === null) return value;
+    if (levels === 0) return this.cut();
+    const inner = (each: unknown) => this.of(each, levels - 1);
     if (Array.isArray(value)) {
       if (value.length > MAX_ITEMS) this.cut();
-      return value.slice(0, MAX_ITEMS).map((each) => this.of(each));
+      return value.slice(0, MAX_ITEMS).map(inner);
     }
-    if (typeof value !== 'object' || value === null) return value;
-    const entries = Object.entries(value).map(([name, each]) => [this.#text(name), this.of(each)]);
+    const entries = Object.entries(value).map(([name, each]) => [this.#text(name), inner(each)]);
     return Object.fromEntries(entries);
   }
 

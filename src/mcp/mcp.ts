@@ -97,7 +97,7 @@ function explainedError(
   error: unknown,
   deadline: AbortSignal,
   config: McpConfig,
-  { less }: Tool,
+  { less, arguments: table }: Tool,
 ): Refusal | undefined {
   if (error instanceof RequestError) return error;
   if (deadline.aborted && error === deadline.reason) {
@@ -107,8 +107,9 @@ function explainedError(
   if (!(error instanceof PlegwatchError))
     return isOfDatabase(error) ? explainDatabaseError(config, error, less) : undefined;
   if (error.code !== 'SETTING_INVALID') return error;
-  // Arguments have the names of flags.
-  const named = (text: string) => text.replaceAll(/--(?=[a-z])/g, '');
+  // Errors name an argument as the flag of the command. The flags of this command stay what they are.
+  const named = (text: string) =>
+    text.replaceAll(/--([a-z]+)(?![\w-])/g, (flag, name: string) => (name in table ? name : flag));
   return { code: error.code, message: named(error.message), cure: named(error.cure) };
 }
 

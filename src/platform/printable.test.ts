@@ -13,6 +13,7 @@ const hostile = [
   ],
   ['what reorders text', 'a\u202eb\u2066c\u200f', 'a\\u202eb\\u2066c\\u200f'],
   ['what cannot be seen', 'a\u200bb\u00adc\u{e0041}', 'a\\u200bb\\u00adc\\udb40\\udc41'],
+  ['what hides bytes in a character', 'a\ufe00\u{e0100}\u034f\u3164', 'a\\ufe00\\udb40\\udd00\\u034f\\u3164'],
   ['half a character', 'a\ud800', 'a\\ud800'],
 ] as const;
 

@@ -364,6 +364,15 @@ needs('postgres')('plegwatch mcp', () => {
     }
   });
 
+  test('a setting of the server that is wrong is named as its flag, not as an argument', async () => {
+    const { call } = await connect(`${reader}?sslmode=verify-full`);
+    const { error } = await call('readiness');
+    expect(error).toMatchObject({
+      code: 'SETTING_INVALID',
+      cure: expect.stringContaining('--database-ca-file'),
+    });
+  });
+
   test('clients of the protocol before 2026 are served too', async () => {
     const { call } = await connect(reader, 'legacy');
     expect((await call('readiness')).rows.length).toBeGreaterThan(0);
