@@ -25,6 +25,7 @@ import type { ControllerMetrics } from '../metrics.ts';
 import type { WatchEnqueuer } from './commitBatch.ts';
 import { publishFlow } from './flow.ts';
 import { Inbox, type Removal, removeStrayInboxes } from './inbox.ts';
+import { InboxCounts } from './inboxCounts.ts';
 import { InboxMover } from './inboxMover.ts';
 import { createInputHandler } from './inputHandler.ts';
 import { createPartitionCache } from './partitionCache.ts';
@@ -181,16 +182,14 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       throttledLog.warn({ error: messageOf(error) }, 'flow settings could not be published'),
     backoff: BACKOFF,
   });
+  const counts = new InboxCounts(CALM_COUNT_INTERVAL_MS);
   const counting = new Loop({
     async work() {
-      // A node of a Redis Cluster may be down while the others answer.
-      const counts = await Promise.allSettled(movers.map((_, queue) => redis.hlen(inboxKey(cluster, queue))));
-      let inputs = 0;
-      for (const [queue, count] of counts.entries()) {
-        if (count.status !== 'fulfilled') continue;
-        inputs += count.value;
-        movers[queue]?.counted(count.value);
-      }
+      const inputs = await counts.count(
+        movers.length,
+        (queue) => redis.hlen(inboxKey(cluster, queue)),
+        (queue, count) => movers[queue]?.counted(count),
+      );
       return Math.max(inputs < MANY_INPUTS ? CALM_COUNT_INTERVAL_MS : COUNT_INTERVAL_MS, movers.length);
     },
     onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'inboxes could not be counted'),
