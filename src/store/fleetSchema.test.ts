@@ -22,6 +22,7 @@ test('columns are shared that all groups have, with the same type, and functions
 
 test.each([
   view('v; DROP', 'x text'),
+  view('clusters', 'group_name text'),
   view('v', 'x int4); DROP SCHEMA store CASCADE; --'),
   view('v', 'x"; DROP text'),
   view('v', 'x plegwatch.own'),
@@ -33,7 +34,7 @@ test.each([
   calling('f', ['n integer DEFAULT (SELECT 1)'], 'x text'),
   calling('f', ["n text DEFAULT E'\\\\'"], 'x text'),
   calling('f', ['n text DEFAULT CURRENT_USER'], 'x text'),
-])('%o is published by nobody, and left out even where all groups have it', (published) => {
+])('%o, which plegwatch publishes in no group, is left out even where all groups have it', (published) => {
   const { shared, leftOut } = sharedBy([group('a', published), group('b', published)]);
   expect(shared).toEqual([]);
   expect(leftOut).toHaveLength(1);

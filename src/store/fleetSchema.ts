@@ -7,8 +7,8 @@
  * Groups may have different versions of the schema: what not all of them have is left out. A reader is in each group the role that a user mapping
  * names, so that the rights there hold here, and a role without one is refused. A group that does not answer is an error.
  *
- * Whoever owns a group could publish anything, and what is made here belongs to the owner of the fleet. So names are quoted here, types are words, and
- * a default calls nothing but now(): anything else is left out.
+ * The owner of a group can publish anything, and statements made of it run as the owner of the fleet. So names are quoted here, types are words, and a
+ * default calls nothing but now(): anything else is left out.
  */
 import { escapeIdentifier, escapeLiteral } from 'pg';
 import type { DatabaseAccess } from './databaseAccess.ts';
@@ -30,6 +30,8 @@ export interface Group {
 export const serverOf = (group: Pick<Group, 'name'>): string => `plegwatch_${group.name}`;
 const quotedServer = (group: Group): string => escapeIdentifier(serverOf(group));
 
+/** A view of the fleet itself, which a group has if it is a fleet. */
+const CLUSTERS = 'clusters';
 const NAME = /^[a-z_][a-z0-9_]*$/;
 const TYPE = String.raw`[a-z][a-z0-9_]*(?: [a-z]+)*(?:\(\d+(?:,\d+)?\))?(?: [a-z]+)*(?:\[\])*`;
 const COLUMN = new RegExp(`^[a-z_][a-z0-9_]* ${TYPE}$`);
@@ -48,7 +50,8 @@ export function sharedBy(groups: readonly Group[]): { shared: Published[]; leftO
     const all = groups.map(({ published }) => published.find((each) => each.name === name));
     const [one] = all;
     const asked = one?.arguments?.join();
-    if (one === undefined || !NAME.test(name) || one.arguments?.every(isPlain) === false) return [];
+    if (one === undefined || !NAME.test(name) || name === CLUSTERS) return [];
+    if (one.arguments?.every(isPlain) === false) return [];
     if (all.some((each) => each === undefined || each.arguments?.join() !== asked)) return [];
     const columns = one.columns.filter(
       (column) => COLUMN.test(column) && all.every((each) => each?.columns.includes(column)),
@@ -152,7 +155,7 @@ export function viewsDdl(groups: readonly Group[], shared: readonly Published[],
 
 const quotedName = (text: string): string => escapeIdentifier(text.slice(0, text.indexOf(' ')));
 const namesOf = (columns: readonly string[]): string => columns.map(quotedName).join(', ');
-/** Of columns or arguments. */
+/** Columns or arguments, with their types. */
 const typesOf = (texts: readonly string[]): string =>
   texts.map((text) => `${quotedName(text)}${text.slice(text.indexOf(' '))}`).join(', ');
 
@@ -163,7 +166,7 @@ function clustersView(groups: readonly Group[]): string {
       `SELECT ${escapeLiteral(group.name)}::text AS group_name, cluster, count(*) AS nodes, max(last_seen) AS last_seen
        FROM ${quotedServer(group)}.nodes GROUP BY cluster`,
   );
-  return `CREATE VIEW plegwatch.clusters WITH (security_invoker = true) AS ${rows.join(' UNION ALL ')}`;
+  return `CREATE VIEW plegwatch.${CLUSTERS} WITH (security_invoker = true) AS ${rows.join(' UNION ALL ')}`;
 }
 
 /** Values travel as text, which the settings of the session must not change. */

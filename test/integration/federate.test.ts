@@ -2,6 +2,8 @@
  * The fleet database: several groups of clusters, each with a database of its own, read as one. test/integration/questions.test.ts asks it every
  * documented question about many nodes.
  */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { migrate } from '../../src/store/migrate.ts';
 import { listPublished } from '../../src/store/statements.ts';
@@ -215,6 +217,22 @@ needs('postgres')('a fleet database', () => {
     await expect(openStore({ databaseUrl: fleet, log: silent })).rejects.toMatchObject(isFleet);
     await expect(migrate({ databaseUrl: fleet, log: silent })).rejects.toMatchObject(isFleet);
     expect(await nodesOf(fleet)).toEqual(['lima', 'paris', 'rome']);
+  });
+
+  it('ends a question to a group that accepts connections and hangs by statement_timeout, as its page says', async () => {
+    const own = await emptyFleet(server);
+    await federateGroups(own, readers);
+    const hanging = createServer().listen(0, '127.0.0.1');
+    try {
+      await once(hanging, 'listening');
+      const { port } = Object(hanging.address());
+      await query(own, `ALTER SERVER plegwatch_west OPTIONS (SET host '127.0.0.1', SET port '${port}')`);
+      const limited = `${own}?options=${encodeURIComponent('-c statement_timeout=500')}`;
+      for (const asked of ['SELECT * FROM plegwatch.nodes', 'SELECT * FROM plegwatch.miss_rate()'])
+        await expect(query(limited, asked), asked).rejects.toThrow(/statement timeout/);
+    } finally {
+      hanging.close();
+    }
   });
 
   it('sends conditions along, those with now() if they are in a subquery, as its page says', async () => {
