@@ -182,7 +182,7 @@ async function removeEarlier(
   if (dependents.length > 0)
     throw new PlegwatchError(
       'DATABASE_REFUSED',
-      `Views in the database at ${databaseAt(options)} read those of the fleet, which are made anew: ${dependents.map(({ view }) => view).join(', ')}.`,
+      `In the database at ${databaseAt(options)}, others read the views of the fleet, which are made anew: ${dependents.map(({ dependent }) => dependent).join(', ')}.`,
       'Drop them before, and make them again after.',
     );
   const { rows: existing } = await sql.run(listGroupServers);

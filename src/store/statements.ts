@@ -98,7 +98,7 @@ export const fleetBasis = statement(
 export const beginFederate = command(
   "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock(hashtext('plegwatch federate'))",
 );
-export const listDependents = statement(listDependentsSql, rowOf({ view: text }));
+export const listDependents = statement(listDependentsSql, rowOf({ dependent: text }));
 export const listGroupServers = statement(listGroupServersSql, rowOf({ server: name, options: textArray }));
 export const listPublished = statement(
   listPublishedSql,

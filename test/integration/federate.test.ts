@@ -193,9 +193,13 @@ needs('postgres')('a fleet database', () => {
     await federateGroups(own, readers);
     await query(own, 'CREATE SCHEMA mine CREATE VIEW names AS SELECT node FROM plegwatch.nodes');
     await query(own, 'CREATE VIEW mine.rates AS SELECT missed FROM plegwatch.miss_rate()');
+    await query(
+      own,
+      'CREATE FUNCTION mine.nodes() RETURNS int8 LANGUAGE sql RETURN (SELECT count(*) FROM plegwatch.nodes)',
+    );
     await expect(federateGroups(own, readers)).rejects.toMatchObject({
       code: 'DATABASE_REFUSED',
-      message: expect.stringContaining('mine.names, mine.rates'),
+      message: expect.stringContaining('function mine.nodes(), view mine.names, view mine.rates'),
     });
     expect(await query(own, 'SELECT * FROM mine.names')).toHaveLength(3);
     await query(own, 'DROP SCHEMA mine CASCADE');
