@@ -36,6 +36,8 @@ export async function runMcp(config: McpConfig, signal: AbortSignal): Promise<vo
     }
   }
   const onerror = (error: Error) => log.warn(errorFields(error), 'message of the client not served');
+  // Each answer that waits for the client listens there.
+  process.stdout.setMaxListeners(0);
   const served = serveStdio(() => serverOf(config, database, log), { transport: new Transport(), onerror });
   await aborted(AbortSignal.any([signal, closed.signal]));
   await served.close();

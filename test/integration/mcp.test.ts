@@ -378,17 +378,40 @@ needs('postgres')('plegwatch mcp', () => {
     expect((await call('readiness')).rows.length).toBeGreaterThan(0);
   });
 
+  const INITIALIZE = {
+    ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
+    params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
+  };
+  const readinessCall = (id: number) => ({
+    ...{ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'readiness', arguments: {} } },
+  });
+
+  test('any number of requests at once, and messages that are none, get what the protocol has for them, and standard error has only the log', async () => {
+    const child = spawn(process.execPath, [CLI, 'mcp', '--database-url', reader]);
+    let [stdout, stderr] = ['', ''];
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk;
+    });
+    const exited = new Promise((resolve) => child.once('exit', (code) => resolve(code)));
+    const ids = Array.from({ length: 200 }, (_, i) => i + 2);
+    const requests = ids.map((id) => ({ jsonrpc: '2.0', id, method: 'tools/list' }));
+    const messages = [INITIALIZE, ...requests, readinessCall(202), [], null, { jsonrpc: '2.0', id: {} }];
+    child.stdin.write(messages.map((each) => `${JSON.stringify(each)}\n`).join(''));
+    // Everything is served up to the messages that are logged, and the answers wait for the client.
+    await waitFor('the log', () => stderr.split('\n').length > 3);
+    child.stdout.on('data', (chunk) => {
+      stdout += chunk;
+    });
+    await waitFor('every answer', () => stdout.split('\n').length > ids.length + 2);
+    child.stdin.end();
+    expect(await exited).toBe(0);
+    const answers = stdout.trim().split('\n');
+    const answered = answers.map((line): number => JSON.parse(line).id);
+    expect(answered.toSorted((a, b) => a - b)).toEqual([1, ...ids, 202]);
+    for (const line of stderr.trim().split('\n')) expect(JSON.parse(line)).toMatchObject({ program: 'mcp' });
+  });
+
   test('standard output has the protocol only, and the server ends with standard input or at SIGTERM, cleanly', async () => {
-    const initialize = {
-      ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
-      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
-    };
-    const call = {
-      jsonrpc: '2.0',
-      id: 2,
-      method: 'tools/call',
-      params: { name: 'readiness', arguments: {} },
-    };
     for (const end of ['stdin', 'SIGTERM'] as const) {
       const child = spawn(process.execPath, [CLI, 'mcp', '--database-url', reader, '--log-level', 'debug']);
       let [stdout, stderr] = ['', ''];
@@ -399,7 +422,7 @@ needs('postgres')('plegwatch mcp', () => {
         stderr += chunk;
       });
       const exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code)));
-      child.stdin.write(`no JSON\n${JSON.stringify(initialize)}\n${JSON.stringify(call)}\n`);
+      child.stdin.write(`no JSON\n${JSON.stringify(INITIALIZE)}\n${JSON.stringify(readinessCall(2))}\n`);
       await waitFor('both answers', () => stdout.split('\n').length > 2);
       if (end === 'stdin') child.stdin.end();
       else child.kill(end);
