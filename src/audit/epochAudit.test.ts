@@ -140,6 +140,51 @@ test('a lower bound by the wall clock fits within the error of that clock, also 
   expect(confirmed).toBe(1);
 });
 
+test.each([
+  ['undecided', 'a moment', 11.9003, 0],
+  ['wrong', 'long', 13.5, 1],
+])(
+  'a stale event is %s if it was built %s after the list began, by the clock of the audit',
+  async (_verdict, _when, built, differ) => {
+    const listAt = (at: number): StoredRelist => {
+      const call = { start: seconds(at - 0.1), end: seconds(at), whole: true };
+      return { sandboxes: call, containers: call, failed: false, eventsTo: seconds(at) };
+    };
+    const earlier: ContainerIdentity = { ...SANDBOX, id: 'c'.repeat(64), sandbox: 'c'.repeat(64) };
+    const created = (
+      seq: number,
+      received: number,
+      at: number,
+      identity: ContainerIdentity,
+    ): StoredEvent => ({
+      ...{ seq, received: seconds(received), id: identity.id, identity, type: 0 },
+      ...{ createdNs: BigInt(seconds(at)) * 1000n, replayed: false, hasSandboxStatus: false },
+    });
+    const end = seconds(30);
+    const { differences } = await auditEpoch({
+      ...epochWith(),
+      end,
+      sessions: [{ opened: seconds(0), closed: null, firstLiveNs: 1n }],
+      events: streamOf(created(1, 2, 2, earlier), created(3, 20, built, SANDBOX)),
+      changes: streamOf<StoredChange>({
+        ...{ seq: 2, from: seconds(10.9), to: seconds(12), identity: SANDBOX },
+        ...{ oldState: 'non-existent', newState: 'running' },
+      }),
+      findings: streamOf<StoredFinding>({
+        ...{ seq: 4, at: seconds(20), findingId: 'f', kind: 'stale', eventType: 'CREATED', id: SANDBOX.id },
+        ...{ cause: 'after_the_list', from: null, to: null, resolved: null, announcedToOther: null },
+        proof: { received: seconds(20), list: { from: seconds(11.9), to: seconds(12) } },
+      }),
+      minutes: streamOf({
+        ...{ seq: 2_000, from: seconds(0), to: end, clock: 0 },
+        relists: Array.from({ length: 29 }, (_each, i) => listAt(i + 1)),
+      }),
+      lastMinute: 2_000,
+    });
+    expect(differences.filter(({ is }) => is === 'wrong_finding')).toHaveLength(differ);
+  },
+);
+
 const seconds = (s: number) => mono(Math.round(s * 1e6));
 
 const SANDBOX: ContainerIdentity = {

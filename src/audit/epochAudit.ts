@@ -85,6 +85,7 @@ class EpochAudit {
       this.#whyUndecided(...of),
     );
     this.#recent.lead = runtime.profile.lead;
+    this.#recent.clock = epoch.clock;
     this.#lists = new ListContents(epoch.initial);
     for (const { identity, state } of epoch.initial) {
       this.#seen.set(identity.id, epoch.start);
@@ -190,6 +191,7 @@ class EpochAudit {
     if (this.#clock !== null && Math.abs(clock - this.#clock) > CLOCK_DRIFT) this.#recordStep(at);
     this.#clock = clock;
     this.#statuses.clock = clock;
+    this.#recent.clock = clock;
   }
 
   #recordStep(at: Mono): void {

@@ -4,6 +4,7 @@
  * A stored finding that no reading makes is wrong; one that all readings make and that is not stored is missing. One that only some readings make
  * cannot be decided.
  */
+import * as v from 'valibot';
 import type { RecordOf } from '../protocol/record.ts';
 import { type Micros, type Mono, millis, mono, shift } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
@@ -26,6 +27,7 @@ interface Subject {
 export const SETTLED_AFTER: Micros = millis(20 * 60_000);
 /** A wall-clock time may be off by this much. */
 const CLOCK_ERROR = millis(1_000);
+const StaleProof = v.object({ received: v.number(), list: v.object({ from: v.number() }) });
 /** An event is not confirmed or contradicted after this. */
 const RESTS_ON = millis(5 * 60_000);
 /** A reader that is stalled for longer is killed. */
@@ -160,8 +162,8 @@ export class FindingMatch {
       return 'a list was incomplete, or showed the id CREATED or UNKNOWN, which the records do not distinguish';
     if (stored !== null && (restsOnTimes(stored) || restsOnNamespace(stored) || this.#restsOnStatus(stored)))
       return 'it rests on a status that is not on record';
-    if ((stored ?? made)?.cause === 'never_sent')
-      return 'it names what this runtime never announces, which accuses nobody';
+    const own = this.#ownReason(stored ?? made);
+    if (own !== null) return own;
     // Until the gap of a stalled reader ends nothing is judged.
     const judgedBy = stored === null && made !== null ? shift(mono(made.t), MAX_STALL) : 0;
     return this.#whyUndecided(
@@ -170,6 +172,23 @@ export class FindingMatch {
       id,
       stored?.seq ?? null,
     );
+  }
+
+  #ownReason(finding: StoredFinding | Made | null): string | null {
+    if (this.#restsOnClock(finding)) return 'it rests on the wall clock, to less than the error of that';
+    return finding?.cause === 'never_sent'
+      ? 'it names what this runtime never announces, which accuses nobody'
+      : null;
+  }
+
+  /** An event is stale if it was built before a list began, and while the stream was watched. */
+  #restsOnClock(finding: StoredFinding | Made | null): boolean {
+    if (finding?.kind !== 'stale') return false;
+    const id = 'id' in finding ? finding.id : finding.containerId;
+    const { success, output: proof } = v.safeParse(StaleProof, finding.proof);
+    const built = success ? this.#recent.builtAt(`${finding.eventType} of ${id}`, proof.received) : null;
+    if (!success || built === null) return false;
+    return Math.abs(built - proof.list.from) <= CLOCK_ERROR || this.#recent.interruptedNear(built);
   }
 
   /** Without a window it rests on lists and events of some time before. */

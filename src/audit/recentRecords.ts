@@ -2,7 +2,7 @@
  * When the last records were made: what a finding says that it rests on must be one of them.
  */
 import { EVENT_TYPES } from '../protocol/record.ts';
-import type { Mono } from '../protocol/units.ts';
+import { type Mono, mono } from '../protocol/units.ts';
 import type { Step } from './steps.ts';
 import type { StoredChange, StoredEvent, StoredRelist } from './storedEpoch.ts';
 
@@ -12,6 +12,8 @@ const AT_ONCE = 1_000_000;
 export class RecentRecords {
   /** How long a sandbox is listed after its DELETED. */
   lead = 0;
+  /** The wall clock less the monotonic clock; null while it is not known. */
+  clock: number | null = null;
   /** When list calls began, when incomplete ones did, and when the stream was interrupted or began. */
   readonly #lists = new Set<number>();
   readonly #incomplete = new Set<number>();
@@ -19,6 +21,8 @@ export class RecentRecords {
   /** By type and id, and by type, id and time: when events were received. */
   readonly #firstEvents = new Map<string, Mono>();
   readonly #events = new Map<string, Mono>();
+  /** By type, id and time of receipt: when events were built. */
+  readonly #built = new Map<string, Mono>();
   /** When lists last showed an id CREATED or UNKNOWN. */
   readonly #unknown = new Map<string, Mono>();
 
@@ -37,6 +41,11 @@ export class RecentRecords {
   /** Whether an event was received then; `event`: as evidence names it, `STARTED of` and the id. */
   receivedEvent(event: string, at: number): boolean {
     return this.#events.has(`${event} ${at}`);
+  }
+
+  /** When an event was built that was received then, to within the error of the wall clock; null if that is not on record. */
+  builtAt(event: string, received: number): Mono | null {
+    return this.#built.get(`${event} ${received}`) ?? null;
   }
 
   /** Whether any event of this type was received of this id before a moment. */
@@ -69,7 +78,7 @@ export class RecentRecords {
     for (const times of [this.#lists, this.#incomplete, this.#interruptions]) {
       for (const at of times) if (at < before) times.delete(at);
     }
-    for (const times of [this.#firstEvents, this.#events, this.#unknown]) {
+    for (const times of [this.#firstEvents, this.#events, this.#built, this.#unknown]) {
       for (const [key, at] of times) if (at < before) times.delete(key);
     }
   }
@@ -84,9 +93,11 @@ export class RecentRecords {
     }
   }
 
-  #addEvent({ id, received, type }: StoredEvent): void {
+  #addEvent({ id, received, type, createdNs }: StoredEvent): void {
     const event = `${EVENT_TYPES[type]} of ${id}`;
     this.#events.set(`${event} ${received}`, received);
+    if (this.clock !== null)
+      this.#built.set(`${event} ${received}`, mono(Number(createdNs / 1000n) - this.clock));
     if (!this.#firstEvents.has(event)) this.#firstEvents.set(event, received);
   }
 }
