@@ -27,6 +27,7 @@ interface Subject {
 export const SETTLED_AFTER: Micros = millis(20 * 60_000);
 /** A wall-clock time may be off by this much. */
 const CLOCK_ERROR = millis(1_000);
+/** The part of a proof that says when the event was received, and which list had passed it. */
 const StaleProof = v.object({ received: v.number(), list: v.object({ from: v.number() }) });
 /** An event is not confirmed or contradicted after this. */
 const RESTS_ON = millis(5 * 60_000);
