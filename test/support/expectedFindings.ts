@@ -105,10 +105,23 @@ export class ExpectedFindings {
     const isOver = this.#conditions.hangs !== true || to < this.#truth.end;
     return (
       isOver &&
+      !this.#mayBeRestored(each, seen.to) &&
       this.#observability.isWatched(from, to) &&
       this.#observability.isSinceFirstLists(seen.from, to) &&
       !this.#isVoidedByStep(each, from, to)
     );
+  }
+
+  /** CRI-O announces neither the creation nor the start of what it restores: only a status, or a CREATED, shows that it did not. */
+  #mayBeRestored({ id, isSandbox, transition }: TransitionFact, shownAt: number): boolean {
+    const silently = !isSandbox && (transition === 'created' || transition === 'started');
+    if (this.#conditions.restoresSilently !== true || !silently) return false;
+    return !this.#isAnnounced(id, ['CREATED']) && !this.#isAsked(id, shownAt);
+  }
+
+  /** Whether it existed for long enough after a list showed it that its status was read. */
+  #isAsked(id: string, shownAt: number): boolean {
+    return shownAt + ASKED < (this.#truth.when(id, 'DELETED') ?? Number.POSITIVE_INFINITY);
   }
 
   /** CRI-O may have stopped a sandbox, or removed a container, only to remove the sandbox. */
@@ -251,10 +264,9 @@ export class ExpectedFindings {
     const before = this.#truth.relistBefore(this.#truth.when(id, 'CREATED') ?? ms);
     const after = this.#truth.relistAfter(ms);
     if (before === undefined || after === undefined) return false;
-    const isAsked = after.to + ASKED < (this.#truth.when(id, 'DELETED') ?? Number.POSITIVE_INFINITY);
     const until = after.to + ASKED + MISSED_AFTER + JUDGED;
     return (
-      isAsked &&
+      this.#isAsked(id, after.to) &&
       this.#observability.isWatched(before.from, until) &&
       this.#observability.isSinceFirstLists(before.from, until)
     );

@@ -7,10 +7,13 @@
 import { breaksWithoutSession, stopsWithoutGap, wrongChanges, wrongDeliveries } from './completeness.ts';
 import { ExpectedFindings } from './expectedFindings.ts';
 import { FindingCheck } from './findingCheck.ts';
-import type { RuntimeTruth } from './groundTruth.ts';
+import type { RuntimeTruth, TimeRange } from './groundTruth.ts';
 import { Observability } from './observability.ts';
 import type { OracleConditions } from './oracleConditions.ts';
 import { type CheckedKind, nameOf, type StoredEvidence } from './storedEvidence.ts';
+
+/** How long before and after its transitions the rest is shown of what was overlooked, in milliseconds. */
+const NEAR_MS = 15_000;
 
 const KINDS: readonly CheckedKind[] = [
   'missed',
@@ -62,18 +65,30 @@ export class FindingsOracle {
     });
   }
 
+  /** What decides first: a report of a test run is cut. Of the rest what was near. */
   #storedOf(name: string): string {
     const { changes, events, findings, gaps, sessions } = this.#evidence;
     const ofId = <T extends { readonly id: string }>(rows: readonly T[]) =>
       rows.filter(({ id }) => id !== '' && name.includes(id));
+    const transitions = ofId(this.#truth.transitions);
+    const [from = 0, to = from] = [transitions[0]?.ms, transitions.at(-1)?.ms];
+    const near = <T extends TimeRange>(rows: readonly T[]) =>
+      rows.filter((each) => (each.to ?? this.#truth.end) > from - NEAR_MS && each.from < to + NEAR_MS);
     return JSON.stringify({
-      transitions: ofId(this.#truth.transitions),
-      events: ofId(events),
+      findings: ofId(findings).map(({ kind, type, cause, detected, proof }) => [
+        kind,
+        type,
+        cause,
+        detected,
+        proof,
+      ]),
+      gaps: near(gaps).map(({ scope, cause, ...gap }) => [scope, cause, gap.from, gap.to]),
+      transitions: transitions.map(({ ms, transition, silent }) => [ms, transition, silent]),
+      events: ofId(events).map(({ type, received }) => [type, received]),
       changes: ofId(changes),
-      findings: ofId(findings),
-      gaps,
+      relists: near(this.#truth.relists),
+      firstLists: near(this.#evidence.firstLists),
       sessions,
-      relists: this.#truth.relists,
     });
   }
 }

@@ -18,4 +18,6 @@ export interface OracleConditions {
   readonly overdueAfterMs?: number;
   /** The runtime announces nothing that the removal of a sandbox ends. No pod of a scenario shares a PID namespace. */
   readonly removesSilently?: boolean;
+  /** The runtime announces neither the creation nor the start of what it restores. No pod of a scenario is restored. */
+  readonly restoresSilently?: boolean;
 }
