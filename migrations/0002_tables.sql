@@ -25,11 +25,13 @@ INSERT INTO store.maintenance DEFAULT VALUES;
 
 --   uid                         that of its Namespace kube-system, which says whether a cluster is the one that has this name; null while it is not known
 --   signatures_required_since   since when no unsigned batch of it is stored; null while nodes without a key may send some
+--   otlp_since                  since when its findings and mode changes are sent to OpenTelemetry; null while they are not
 CREATE TABLE store.cluster (
   cluster_id int2 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text NOT NULL UNIQUE,
   uid text,
-  signatures_required_since timestamptz
+  signatures_required_since timestamptz,
+  otlp_since timestamptz
 );
 
 -- A Node of the cluster, or a node of which an agent reported.
@@ -872,3 +874,39 @@ CREATE TABLE store.rejected (
   times int8 NOT NULL DEFAULT 1,
   PRIMARY KEY (cluster_id, hash)
 );
+
+-- The queue of records for OpenTelemetry (src/controller/otlp): a row is added with the record, and deleted when that was accepted.
+--   what         mode_change, of context_id and seq; finding, or finding_resolved, of finding_id
+--   day          of the mode change or the finding; of the resolution
+CREATE TABLE store.otlp_outbox (
+  outbox_id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  cluster_id int2 NOT NULL,
+  node_id int4 NOT NULL,
+  day date NOT NULL,
+  what text NOT NULL,
+  context_id int4,
+  seq int4,
+  finding_id uuid
+);
+
+CREATE FUNCTION store.queue_for_otlp() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_TABLE_NAME = 'mode_change' THEN
+    INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, context_id, seq)
+    SELECT a.cluster_id, a.node_id, a.day, 'mode_change', a.context_id, a.seq
+    FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id WHERE c.otlp_since IS NOT NULL ORDER BY a.seq;
+  ELSIF TG_TABLE_NAME = 'finding' THEN
+    INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, finding_id)
+    SELECT a.cluster_id, a.node_id, a.day, 'finding', a.finding_id
+    FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id WHERE c.otlp_since IS NOT NULL ORDER BY a.seq;
+  ELSE
+    INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, finding_id)
+    SELECT a.cluster_id, a.node_id, a.day, 'finding_resolved', a.finding_id
+    FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id WHERE c.otlp_since IS NOT NULL AND a.what = 'resolved' ORDER BY a.at;
+  END IF;
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION store.queue_for_otlp() FROM PUBLIC;
+CREATE TRIGGER queue_for_otlp AFTER INSERT ON store.mode_change REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.queue_for_otlp();
+CREATE TRIGGER queue_for_otlp AFTER INSERT ON store.finding REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.queue_for_otlp();
+CREATE TRIGGER queue_for_otlp AFTER INSERT ON store.finding_update REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.queue_for_otlp();

@@ -86,13 +86,15 @@ BEGIN ATOMIC
   SELECT privilege, 'store.' || object, needed.of_column
   FROM (VALUES
     (ARRAY['INSERT'], NULL, ARRAY['cluster', 'container_event', 'relist_change', 'relist_minute', 'finding', 'finding_update', 'mode_change',
-                                  'node_condition', 'ready_change', 'node_info', 'status_lag', 'signed_head']),
+                                  'node_condition', 'ready_change', 'node_info', 'status_lag', 'signed_head', 'otlp_outbox']),
     (ARRAY['INSERT', 'UPDATE'], NULL, ARRAY['node', 'context', 'epoch', 'container', 'node_key', 'node_signer', 'stream_session', 'gap', 'node_state',
                                             'report_queue', 'report_condition', 'report', 'rejected', 'status_lag_watch', 'leader', 'ingest']),
     -- Not its name, which another cluster may be meant to have.
     (ARRAY['UPDATE'], 'uid', ARRAY['cluster']),
     (ARRAY['UPDATE'], 'signatures_required_since', ARRAY['cluster']),
-    (ARRAY['DELETE'], NULL, ARRAY['node', 'node_key', 'node_signer', 'report', 'report_condition', 'report_queue', 'status_lag_watch']),
+    (ARRAY['UPDATE'], 'otlp_since', ARRAY['cluster']),
+    (ARRAY['DELETE'], NULL, ARRAY['node', 'node_key', 'node_signer', 'report', 'report_condition', 'report_queue', 'status_lag_watch',
+                                  'otlp_outbox']),
     (ARRAY['EXECUTE'], NULL, ARRAY['make_partition(text, date)', 'make_partitions(int4)', 'check_term(int4, int4)'])
   ) AS needed (privileges, of_column, objects), unnest(needed.privileges) AS privilege, unnest(needed.objects) AS object
   WHERE to_write;

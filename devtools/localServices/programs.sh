@@ -38,7 +38,8 @@ built_containerd_version() { module_version "containerd-$1" github.com/container
 helm_version=$(module_version helm helm.sh/helm/v4)
 cosign_version=$(module_version cosign github.com/sigstore/cosign/v3)
 critest_version=$(module_version critest sigs.k8s.io/cri-tools)
-# criclient is our own source, so its folder name also contains a digest of it.
+# These are our own source, so their folder names also contain a digest of it.
+otelcol_version=$(module_version otelcol go.opentelemetry.io/collector/otelcol)-$(cat "$services_dir"/otelcol/* | sha256sum | cut -c 1-8)
 criclient_version=$(module_version criclient k8s.io/cri-client)-$(cat "$services_dir"/criclient/* | sha256sum | cut -c 1-8)
 
 if [ -n "${PLEGWATCH_CACHE:-}" ]; then
@@ -67,6 +68,7 @@ images_dir=$cache/images-$images_version
 kubernetes_dir=$cache/kubernetes-$kubernetes_version
 helm_dir=$cache/helm-$helm_version
 cosign_dir=$cache/cosign-$cosign_version
+otelcol_dir=$cache/otelcol-$otelcol_version
 critest_dir=$cache/critest-$critest_version
 criclient_dir=$cache/criclient-$criclient_version
 image_base_dir() { printf '%s\n' "$cache/image-base-$node_version-$image_suite-$1"; }
@@ -96,7 +98,7 @@ asset() { [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ] &&
 program_names=(
   node postgres initdb pgbouncer redis-server
   {containerd,ctr,containerd-shim}-{2.4,2.3,2.2,2.1,1.7,1.6}
-  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-{1.37,1.33,1.30,1.28} kube-controller-manager kube-scheduler kube-proxy coredns helm cosign promtool operator-crds criclient
+  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-{1.37,1.33,1.30,1.28} kube-controller-manager kube-scheduler kube-proxy coredns helm cosign otelcol promtool operator-crds criclient
   cni-ptp nft buildah registry skopeo chromium critest
 )
 
@@ -129,6 +131,7 @@ program_path() {
     nft) echo "$nftables_dir/bin/nft" ;;
     helm) echo "$helm_dir/helm" ;;
     cosign) echo "$cosign_dir/cosign" ;;
+    otelcol) echo "$otelcol_dir/otelcol" ;;
     promtool) echo "$promtool_dir/usr/bin/promtool" ;;
     operator-crds) echo "$operator_crds_dir" ;;
     critest) echo "$critest_dir/critest" ;;

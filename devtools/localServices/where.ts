@@ -40,6 +40,7 @@ export type ProgramName =
   | 'nft'
   | 'helm'
   | 'cosign'
+  | 'otelcol'
   | 'promtool'
   | 'operator-crds'
   | 'critest'

@@ -9,6 +9,7 @@ const accept = {
   lease: undefined,
   noKube: false,
   nodeConditions: 'off',
+  otlpEndpoint: undefined,
 } as const;
 const enrolling = { ...accept, agentServiceAccount: place, keySecret: place };
 
@@ -28,6 +29,11 @@ test.each([
     '--node-conditions on with --no-kube',
     { ...accept, nodeConditions: 'on', noKube: true },
     /--node-conditions on .*--no-kube/,
+  ],
+  [
+    '--otlp-endpoint with --no-kube',
+    { ...accept, otlpEndpoint: 'http://collector:4318', noKube: true },
+    /--otlp-endpoint .*--no-kube/,
   ],
   ['--lease with --no-kube', { ...accept, lease: place, noKube: true }, /--lease .*--no-kube/],
   [

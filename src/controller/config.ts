@@ -132,6 +132,14 @@ export const CONTROLLER_SETTINGS = {
     'publish verdicts as conditions of Nodes; needs the right to patch nodes/status',
     oneOf('on', 'off'),
   ),
+  otlpEndpoint: optional(
+    'url',
+    'collector of OpenTelemetry, to which findings and mode changes are sent as logs, by OTLP over HTTP; headers and certificates by OTEL_EXPORTER_OTLP_ variables',
+    matching(
+      /^https?:\/\/[^\s/@]+(\/\S*)?$/,
+      'an http or https URL without credentials, such as http://collector:4318',
+    ),
+  ),
   nodeRowsPerDay: withDefault(
     'number',
     `${DEFAULT_NODE_ROWS_PER_DAY}`,
@@ -172,9 +180,10 @@ export function checkCombination({
   lease,
   noKube,
   nodeConditions,
+  otlpEndpoint,
 }: Pick<
   ControllerConfig,
-  'attribution' | 'agentServiceAccount' | 'keySecret' | 'lease' | 'noKube' | 'nodeConditions'
+  'attribution' | 'agentServiceAccount' | 'keySecret' | 'lease' | 'noKube' | 'nodeConditions' | 'otlpEndpoint'
 >): void {
   if (lease !== undefined && noKube) {
     const error =
@@ -184,6 +193,11 @@ export function checkCombination({
   if (nodeConditions === 'on' && noKube) {
     const error =
       '--node-conditions on (PLEGWATCH_NODE_CONDITIONS) needs the API server, which --no-kube (PLEGWATCH_NO_KUBE) leaves out.';
+    throw new PlegwatchError('SETTING_INVALID', error, 'Leave out one of them.');
+  }
+  if (otlpEndpoint !== undefined && noKube) {
+    const error =
+      '--otlp-endpoint (PLEGWATCH_OTLP_ENDPOINT) needs a leader, which --no-kube (PLEGWATCH_NO_KUBE) leaves out.';
     throw new PlegwatchError('SETTING_INVALID', error, 'Leave out one of them.');
   }
   if ((agentServiceAccount === undefined) !== (keySecret === undefined)) {

@@ -12,6 +12,7 @@ import { ENROLMENT_RESULTS } from './keys/enroller.ts';
 import type { SignatureState } from './keys/statements.ts';
 import { PUBLISH_RESULTS } from './nodeConditions/publisher.ts';
 import { EVENT_RESULTS } from './nodes/eventWriter.ts';
+import { OTLP_RESULTS } from './otlp/sender.ts';
 import { AGENT_REASONS, CONDITION_TYPES } from './reports/conditions.ts';
 import { REPORT_RESULTS } from './reports/writer.ts';
 import { READ_RESULTS } from './statusLag/readOutcome.ts';
@@ -64,6 +65,11 @@ export class ControllerMetrics extends MetricSet {
     'node_condition_writes_total',
     'Writes of the conditions that plegwatch publishes on Nodes, by result.',
     { result: PUBLISH_RESULTS },
+  );
+  readonly otlpRecords = this.counter(
+    'otlp_records_total',
+    'Findings, resolutions and mode changes for OpenTelemetry, by result.',
+    { result: OTLP_RESULTS },
   );
   readonly leader = this.gauge('leader', '1 if this controller writes the reports.');
   readonly controllerConflict = this.gauge(

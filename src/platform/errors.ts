@@ -24,6 +24,7 @@ export type ErrorCode =
   | 'KUBE_CONFIG'
   | 'CLUSTER_NAME_TAKEN'
   | 'NOT_LEADING'
+  | 'OTLP_REFUSED'
   | 'NOT_FOUND'
   | 'EXPORT_UNWRITABLE'
   | 'HTTP_ADDRESS_IN_USE'

@@ -47,6 +47,7 @@ const OF_OTHER_PARTS = [
   `INSERT INTO store.signed_head (node_id, epoch, seq, from_seq, cluster_id, record_us, head, hints)
    SELECT node_id, epoch, 1, 1, cluster_id, 0, '', '' FROM store.epoch`,
   `INSERT INTO store.node_signer (node_id, cluster_id, public_key, signature) SELECT node_id, cluster_id, '', '' FROM store.node`,
+  `INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what) SELECT cluster_id, node_id, now()::date, 'finding' FROM store.node`,
   'INSERT INTO store.report (node_id, cluster_id) SELECT node_id, cluster_id FROM store.node',
   `INSERT INTO store.report_condition (node_id, cluster_id, type, status, reason, message, since)
    SELECT node_id, cluster_id, 'EvidenceComplete', 'True', '', '', now() FROM store.node`,

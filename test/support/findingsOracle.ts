@@ -65,7 +65,7 @@ export class FindingsOracle {
     });
   }
 
-  /** What decides first: a report of a test run is cut. Of the rest what was near. */
+  /** The decisive rows come first, because a report of a test run is cut; of the others only those that were near. */
   #storedOf(name: string): string {
     const { changes, events, findings, gaps, sessions } = this.#evidence;
     const ofId = <T extends { readonly id: string }>(rows: readonly T[]) =>

@@ -321,3 +321,9 @@ plegwatch.urlSecret.
   volumeMounts:
     {{- include "plegwatch.accessMount" (dict "of" "database-owner") | nindent 4 }}
 {{- end }}
+
+{{- /* The port of a URL. */ -}}
+{{- define "plegwatch.portOf" -}}
+{{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+(/|$)" . | trimSuffix "/") -}}
+{{- $port | default (ternary 80 443 (hasPrefix "http:" .)) -}}
+{{- end }}

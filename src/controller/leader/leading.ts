@@ -1,6 +1,6 @@
 /*
  * The leader's work, when it is this controller's turn: by a Lease, or always. It writes reports and Events, publishes conditions on Nodes if it is
- * to, records Ready conditions and the labels of Nodes, measures status lags, and reads the figures of the metrics.
+ * to, records Ready conditions and the labels of Nodes, measures status lags, sends records to OpenTelemetry, and reads the figures of the metrics.
  */
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import type { Logger } from '../../platform/log.ts';
@@ -20,6 +20,7 @@ import { startNodeInfoRecorder } from '../nodes/infoRecorder.ts';
 import { startNodeWatch } from '../nodes/nodeWatch.ts';
 import { PLEG_HISTORY } from '../nodes/plegHistory.ts';
 import { READY_HISTORY } from '../nodes/readyHistory.ts';
+import { startOtlpSender } from '../otlp/sender.ts';
 import { writeUnknown } from '../reports/unknown.ts';
 import { type ReportWriter, startReportWriter } from '../reports/writer.ts';
 import { PodPoller } from '../statusLag/podPoller.ts';
@@ -247,6 +248,13 @@ function startLeaderWork({ config, store, kube, ingest, metrics, log }: LeadingO
     log,
     onRead: (state) => metrics.setSignatures(state),
   });
+  const otlpSender = startOtlpSender({
+    store,
+    cluster,
+    endpoint: config.otlpEndpoint,
+    log,
+    onResult: (result, count) => metrics.otlpRecords.inc({ result }, count),
+  });
   metrics.leader.set(1);
   return {
     reportWriter,
@@ -259,6 +267,7 @@ function startLeaderWork({ config, store, kube, ingest, metrics, log }: LeadingO
         eventWriter,
         figures,
         signatures,
+        otlpSender,
         nodes,
       ];
       await Promise.all([...parts.map((part) => part.stop()), podPoller?.stop(), publisher?.stop()]);

@@ -164,7 +164,7 @@ export const cluster = table('cluster', {
   ...all(int2, 'cluster_id'),
   ...all(text, 'name'),
   ...some(text, 'uid'),
-  ...some(timestamptz, 'signatures_required_since'),
+  ...some(timestamptz, 'signatures_required_since otlp_since'),
 });
 export const node = table('node', {
   ...all(int4, 'node_id incarnation context_no day_rows'),
@@ -273,6 +273,15 @@ export const leader = table('leader', {
 export const ingest = table('ingest', {
   ...all(int2, 'cluster_id'),
   ...all(timestamptz, 'caught_up_since said_at'),
+});
+export const otlpOutbox = table('otlp_outbox', {
+  ...all(int8, 'outbox_id'),
+  ...all(int2, 'cluster_id'),
+  ...all(int4, 'node_id'),
+  ...all(date, 'day'),
+  ...all(text, 'what'),
+  ...some(int4, 'context_id seq'),
+  ...some(uuid, 'finding_id'),
 });
 export const report = table('report', {
   ...all(int4, 'node_id'),

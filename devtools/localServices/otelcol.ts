@@ -1,0 +1,61 @@
+/*
+ * A collector of OpenTelemetry on loopback, which writes each request for logs into a file as a line of JSON.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type LocalService, startService } from './localService.ts';
+import { freePort, startProcess } from './process.ts';
+import { temporaryFolder } from './temporaryFolder.ts';
+import { where } from './where.ts';
+
+export interface LocalCollector extends LocalService {
+  /** For OTLP over HTTP. */
+  readonly url: string;
+  /** What it has written, request by request: as `ExportLogsServiceRequest` is in JSON. */
+  requests(): unknown[];
+}
+
+export async function startCollector(): Promise<LocalCollector> {
+  const command = where('otelcol');
+  const port = await freePort();
+  const place = temporaryFolder('otelcol', undefined);
+  const config = join(place.dir, 'config.yaml');
+  const written = join(place.dir, 'logs.json');
+  writeFileSync(
+    config,
+    `receivers:
+  otlp: {protocols: {http: {endpoint: 127.0.0.1:${port}}}}
+exporters:
+  file: {path: ${written}, append: true, flush_interval: 100ms}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    logs: {receivers: [otlp], exporters: [file]}
+`,
+  );
+  const service = await startService(
+    () =>
+      startProcess({
+        name: 'otelcol',
+        command,
+        args: ['--config', config],
+        cwd: place.dir,
+        logFile: join(place.dir, 'otelcol.log'),
+        // A GET is refused, by whoever listens.
+        ready: async () =>
+          (await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(1_000) })).status > 0,
+      }),
+    async () => place.remove(),
+  );
+  return Object.assign(service, {
+    url: `http://127.0.0.1:${port}`,
+    requests: () =>
+      !existsSync(written)
+        ? []
+        : readFileSync(written, 'utf8')
+            .split('\n')
+            // The last line may not be whole yet.
+            .slice(0, -1)
+            .map((line) => JSON.parse(line) as unknown),
+  });
+}

@@ -1,0 +1,140 @@
+/*
+ * Sends findings, their resolutions and mode changes to a collector of OpenTelemetry, by OTLP over HTTP. Only the leader does.
+ *
+ * While it is to send, every transaction that stores one of them puts it into store.otlp_outbox (a trigger), from where it is deleted once the
+ * collector has accepted it: a record may be sent twice, with the same log.record.uid, and none is left out. While the collector does not answer,
+ * the newest 100,000 wait there, and older ones are counted and dropped: SQL still has them. Storing evidence never waits for it.
+ */
+import { type DiagLogger, DiagLogLevel, diag } from '@opentelemetry/api';
+import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
+import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-proto';
+import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
+import { and, eq, isNotNull, isNull } from 'drizzle-orm';
+import { errorFields, PlegwatchError } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
+import { Loop } from '../../platform/loop.ts';
+import { ThrottledLog } from '../../platform/throttledLog.ts';
+import { databaseNow } from '../../store/expressions.ts';
+import { cluster, otlpOutbox } from '../../store/schema/tables.ts';
+import type { Store } from '../../store/store.ts';
+import { logRecordOf } from './logRecord.ts';
+import { deleteSent, dropOldest, listOutbox } from './statements.ts';
+
+/** The results of a record. */
+export const OTLP_RESULTS = ['sent', 'dropped'] as const;
+type OtlpResult = (typeof OTLP_RESULTS)[number];
+
+const PERIOD_MS = 2_000;
+const BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
+const AT_ONCE = 500;
+const MAX_WAITING = 100_000;
+
+export interface OtlpSenderOptions {
+  /** In the term of the leader. */
+  readonly store: Store;
+  /** The name of the cluster. */
+  readonly cluster: string;
+  /** The URL of the collector, without `/v1/logs`; undefined: nothing is sent, and what waits is deleted. */
+  readonly endpoint: string | undefined;
+  readonly log: Logger;
+  readonly onResult: (result: OtlpResult, count: number) => void;
+  /** For tests. */
+  readonly maxWaiting?: number;
+}
+
+/** Runs until it is stopped, and survives every failure. What is under way then is sent again by the next leader. */
+export function startOtlpSender(options: OtlpSenderOptions): { stop(): Promise<void> } {
+  const { endpoint, log } = options;
+  const sender = endpoint === undefined ? null : new OtlpSender(options, endpoint);
+  const loop = new Loop({
+    work: (signal) => (sender === null ? withdraw(options) : sender.pass(signal)),
+    onError: (error, waitMs) =>
+      log.warn({ ...errorFields(error), waitMs }, 'records could not be sent to the collector, retrying'),
+    backoff: BACKOFF,
+  });
+  loop.start();
+  return {
+    async stop() {
+      await loop.stop();
+      diag.disable();
+    },
+  };
+}
+
+/** Nothing is put into the outbox any more. */
+async function withdraw({ store, cluster: name }: OtlpSenderOptions): Promise<number> {
+  const clusterId = await store.ensureCluster(name);
+  await store.query((db) =>
+    db
+      .update(cluster)
+      .set({ otlp_since: null })
+      .where(and(eq(cluster.cluster_id, clusterId), isNotNull(cluster.otlp_since))),
+  );
+  await store.query((db) => db.delete(otlpOutbox).where(eq(otlpOutbox.cluster_id, clusterId)));
+  return Number.POSITIVE_INFINITY;
+}
+
+class OtlpSender {
+  readonly #options: OtlpSenderOptions;
+  readonly #exporter: OTLPLogExporter;
+
+  constructor(options: OtlpSenderOptions, endpoint: string) {
+    this.#options = options;
+    this.#exporter = new OTLPLogExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/logs` });
+    diag.setLogger(diagLogger(new ThrottledLog(options.log, { linesPerMinute: 2 })), DiagLogLevel.WARN);
+  }
+
+  /** Sends what waits. Returns after how many milliseconds to look again; throws if the collector did not accept it. */
+  async pass(signal: AbortSignal): Promise<number> {
+    const { store, cluster: name, log, onResult, maxWaiting = MAX_WAITING } = this.#options;
+    const clusterId = await store.ensureCluster(name);
+    await store.query((db) =>
+      db
+        .update(cluster)
+        .set({ otlp_since: databaseNow })
+        .where(and(eq(cluster.cluster_id, clusterId), isNull(cluster.otlp_since))),
+    );
+    const { count: dropped } = await store.run(dropOldest, [clusterId, maxWaiting]);
+    if (dropped > 0) {
+      onResult('dropped', dropped);
+      log.warn({ dropped }, 'too many records wait for the collector: the oldest were dropped');
+    }
+    const { rows } = await store.run(listOutbox, [clusterId, AT_ONCE]);
+    const records = rows.map(logRecordOf).filter((each) => each !== null);
+    if (records.length > 0) await this.#export(records, signal);
+    await store.run(deleteSent, [clusterId, rows.map(({ outbox_id }) => outbox_id)]);
+    onResult('sent', records.length);
+    onResult('dropped', rows.length - records.length);
+    return rows.length < AT_ONCE ? PERIOD_MS : 0;
+  }
+
+  /** A leader that is stopped does not wait for the answer. */
+  async #export(records: readonly ReadableLogRecord[], signal: AbortSignal): Promise<void> {
+    const { code, error } = await new Promise<ExportResult>((resolve, reject) => {
+      const onStop = () => reject(signal.reason);
+      signal.addEventListener('abort', onStop, { once: true });
+      this.#exporter.export([...records], (result) => {
+        signal.removeEventListener('abort', onStop);
+        resolve(result);
+      });
+    });
+    if (code === ExportResultCode.SUCCESS) return;
+    const cure =
+      'Check --otlp-endpoint and the OTEL_EXPORTER_OTLP_ variables, and that the collector receives OTLP over HTTP.';
+    throw new PlegwatchError(
+      'OTLP_REFUSED',
+      `The collector did not accept: ${error?.message ?? 'no reason given'}.`,
+      cure,
+    );
+  }
+}
+
+/** What a collector says of records that it accepted in part. */
+const diagLogger = (log: ThrottledLog): DiagLogger => {
+  const warn = (message: string, ...details: unknown[]) =>
+    log.warn(
+      { error: [message, ...details.map(String)].join(' ').slice(0, 1000) },
+      'the collector answered with a warning',
+    );
+  return { error: warn, warn, info: () => undefined, debug: () => undefined, verbose: () => undefined };
+};

@@ -1,0 +1,25 @@
+-- What cluster $1 has to send to OpenTelemetry, the oldest $2. at: microseconds since 1970. record: the row of the view findings or mode_changes; null,
+-- like at, where it was deleted since.
+SELECT o.outbox_id, o.what, c.uid AS cluster_uid, (extract(epoch FROM coalesce(f.at, m.at)) * 1000000)::int8 AS at,
+       coalesce(f.record, m.record) AS record
+FROM (SELECT * FROM store.otlp_outbox WHERE cluster_id = $1::int2 ORDER BY outbox_id LIMIT $2::int4) o
+JOIN store.cluster c ON c.cluster_id = o.cluster_id
+LEFT JOIN LATERAL (
+  SELECT CASE o.what WHEN 'finding' THEN d.detected_at ELSE d.resolved_at END AS at,
+         to_jsonb(d) - '{node_id,cluster_id,day}'::text[] AS record
+  FROM store.finding_detail d
+  WHERE d.node_id = o.node_id AND d.finding_id = o.finding_id AND (o.what = 'finding_resolved' OR d.day = o.day)
+  ORDER BY d.day LIMIT 1
+) f ON o.what <> 'mode_change'
+LEFT JOIN LATERAL (
+  SELECT t.at, to_jsonb(v) AS record
+  FROM store.mode_change t
+  JOIN store.node n ON n.node_id = t.node_id
+  JOIN store.context x ON x.context_id = t.context_id
+  CROSS JOIN LATERAL (
+    SELECT c.name AS cluster, n.name AS node, t.not_before, t.at, t.model, t.from_mode, t.to_mode, nullif(t.reason, '') AS reason,
+           t.proof, x.epoch, t.seq, nullif(x.kubelet_version, '') AS kubelet_version
+  ) v
+  WHERE t.node_id = o.node_id AND t.context_id = o.context_id AND t.seq = o.seq AND t.day = o.day
+) m ON o.what = 'mode_change'
+ORDER BY o.outbox_id

@@ -1,0 +1,249 @@
+/*
+ * Findings and mode changes, from a real Postgres to a real collector of OpenTelemetry.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type LocalCollector, startCollector } from '../../devtools/localServices/otelcol.ts';
+import { type OtlpSenderOptions, startOtlpSender } from '../../src/controller/otlp/sender.ts';
+import { openStore, type Store } from '../../src/store/store.ts';
+import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+import { EvidenceFixture } from '../support/storedRecords.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+let server: TestServer;
+let collector: LocalCollector;
+let store: Store;
+let databaseUrl: string;
+let evidence: EvidenceFixture;
+let sender: { stop(): Promise<void> } | undefined;
+let counted: Record<string, number>;
+
+needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
+  beforeAll(async () => {
+    server = await startServer();
+    collector = await startCollector();
+  });
+  afterEach(async () => {
+    await sender?.stop();
+    await store?.close();
+  });
+  afterAll(async () => {
+    await collector?.stop();
+    await server?.stop();
+  });
+
+  test('a finding says what the view says, by the semantic conventions', async () => {
+    const cluster = await newCluster();
+    await start(cluster);
+    const id = await evidence.node('node-a');
+    const findingId = await evidence.missed(id, 'cart-0');
+    const [record, ...others] = await received(cluster, 1);
+    expect(others).toEqual([]);
+    expect(record?.resource).toEqual({
+      ...{ 'service.name': 'plegwatch', 'k8s.cluster.name': cluster, 'k8s.cluster.uid': `uid of ${cluster}` },
+      'k8s.node.name': 'node-a',
+    });
+    expect(record).toMatchObject({ eventName: 'plegwatch.finding', severityText: 'WARN' });
+    expect(record?.body).toBe('missed STOPPED of shop/cart-0 cart');
+    expect(record?.attributes).toMatchObject({
+      'log.record.uid': `node-a/${findingId}`,
+      'k8s.pod.name': 'cart-0',
+      'k8s.pod.uid': 'uid',
+      'k8s.namespace.name': 'shop',
+      'k8s.container.name': 'cart',
+      'container.id': 'abc',
+      'container.runtime.name': 'containerd',
+      'plegwatch.kind': 'missed',
+      'plegwatch.proof': '{}',
+    });
+    const [row] = await query<Record<string, unknown>>(
+      databaseUrl,
+      `SELECT to_jsonb(f) AS view, (extract(epoch FROM detected_at) * 1000000)::int8::text AS at FROM plegwatch.findings f WHERE finding_id = $1`,
+      [findingId],
+    );
+    expect(record?.timeUnixNano).toBe(`${row?.['at']}000`);
+    const said = Object.entries(row?.['view'] as object).filter(([, value]) => value !== null);
+    // Beside the record's own id; cluster and node are said of the resource.
+    expect(Object.keys(record?.attributes ?? {})).toHaveLength(said.length - 2 + 1);
+    await waitFor('nothing waits any more', async () => (await waiting()) === 0);
+  });
+
+  test('a resolution and a fallback are records of their own', async () => {
+    const cluster = await newCluster();
+    await start(cluster);
+    const id = await evidence.node('node-b');
+    const findingId = await evidence.missed(id, 'cart-1');
+    await query(
+      databaseUrl,
+      `INSERT INTO store.finding_update (finding_id, node_id, cluster_id, day, what, at)
+       SELECT finding_id, node_id, cluster_id, day, 'resolved', detected_at + interval '1 second' FROM store.finding WHERE finding_id = $1`,
+      [findingId],
+    );
+    await evidence.fallback(id, 'StreamBroke');
+    const records = await received(cluster, 3);
+    expect(records.map(({ eventName, severityText, body }) => [eventName, severityText, body])).toEqual([
+      ['plegwatch.finding', 'WARN', 'missed STOPPED of shop/cart-1 cart'],
+      ['plegwatch.finding_resolved', 'INFO', 'missed STOPPED of shop/cart-1 cart: resolved'],
+      ['plegwatch.mode_change', 'WARN', 'PLEG mode Evented -> Fallback: StreamBroke'],
+    ]);
+    expect(records[1]?.attributes['log.record.uid']).toBe(`node-b/${findingId}/resolved`);
+    expect(records[2]?.attributes).toMatchObject({
+      'plegwatch.to_mode': 'Fallback',
+      'plegwatch.kubelet_version': 'v1.36.3',
+    });
+  });
+
+  test('what was stored while the collector was down, or while nobody led, is sent when both are back', async () => {
+    const cluster = await newCluster();
+    await start(cluster);
+    const id = await evidence.node('node-c');
+    await collector.kill();
+    try {
+      await evidence.missed(id, 'while-down');
+      await sender?.stop();
+      await evidence.missed(id, 'while-nobody-led');
+      startSender(cluster);
+    } finally {
+      await collector.restart();
+    }
+    const records = await received(cluster, 2);
+    expect(records.map(({ attributes }) => attributes['k8s.pod.name'])).toEqual([
+      'while-down',
+      'while-nobody-led',
+    ]);
+  });
+
+  test('what waits is bounded: the oldest are dropped and counted', async () => {
+    const cluster = await newCluster();
+    await start(cluster, { maxWaiting: 2 });
+    const id = await evidence.node('node-d');
+    await sender?.stop();
+    for (const pod of ['first', 'second', 'third', 'fourth']) await evidence.missed(id, pod);
+    startSender(cluster, { maxWaiting: 2 });
+    const records = await received(cluster, 2);
+    expect(records.map(({ attributes }) => attributes['k8s.pod.name'])).toEqual(['third', 'fourth']);
+    expect(counted).toMatchObject({ dropped: 2, sent: 2 });
+  });
+
+  test('without an endpoint nothing is queued, and what waits is deleted', async () => {
+    const cluster = await newCluster();
+    await start(cluster);
+    const id = await evidence.node('node-e');
+    await sender?.stop();
+    await evidence.missed(id, 'waits');
+    expect(await waiting()).toBe(1);
+    startSender(cluster, { endpoint: undefined });
+    await waitFor('what waits is deleted', async () => (await waiting()) === 0);
+    await evidence.missed(id, 'not-queued');
+    expect(await waiting()).toBe(0);
+  });
+
+  test('a collector that refuses is asked again, and the error names the setting', async () => {
+    const cluster = await newCluster();
+    const logged: object[] = [];
+    const log = Object.assign(Object.create(silent), { warn: (fields: object) => logged.push(fields) });
+    await start(cluster, { endpoint: `${collector.url}/elsewhere`, log });
+    await evidence.missed(await evidence.node('node-f'), 'cart-2');
+    await waitFor('the refusal is logged twice', () => logged.length >= 2);
+    expect(logged[0]).toMatchObject({ cure: expect.stringContaining('--otlp-endpoint') });
+    expect(await waiting()).toBe(1);
+  });
+});
+
+let clusters = 0;
+
+/** A database of its own, with one cluster. Returns its name. */
+async function newCluster(): Promise<string> {
+  clusters += 1;
+  const name = `cluster-${clusters}`;
+  databaseUrl = await server.database();
+  store = await openStore({ databaseUrl, log: silent } as Parameters<typeof openStore>[0]);
+  const id = await store.ensureCluster(name);
+  await query(databaseUrl, 'UPDATE store.cluster SET uid = $2 WHERE cluster_id = $1', [id, `uid of ${name}`]);
+  evidence = new EvidenceFixture(store, id);
+  counted = {};
+  return name;
+}
+
+function startSender(cluster: string, options: Partial<OtlpSenderOptions> = {}): void {
+  sender = startOtlpSender({
+    ...{ store, cluster, endpoint: collector.url, log: silent },
+    onResult: (result, count) => {
+      counted[result] = (counted[result] ?? 0) + count;
+    },
+    ...options,
+  });
+}
+
+/** Starts a sender, and waits until what is stored is queued for it. */
+async function start(cluster: string, options: Partial<OtlpSenderOptions> = {}): Promise<void> {
+  startSender(cluster, options);
+  const isSending = async () =>
+    (
+      await query(databaseUrl, 'SELECT FROM store.cluster WHERE name = $1 AND otlp_since IS NOT NULL', [
+        cluster,
+      ])
+    ).length > 0;
+  await waitFor('records are queued', isSending);
+}
+
+const waiting = async (): Promise<number> =>
+  (await query(databaseUrl, 'SELECT FROM store.otlp_outbox')).length;
+
+type Attributes = Readonly<Record<string, string>>;
+
+interface ReceivedRecord {
+  readonly resource: Attributes;
+  readonly attributes: Attributes;
+  readonly body: string;
+  readonly eventName: string;
+  readonly severityText: string;
+  readonly timeUnixNano: string;
+}
+
+/** The records of a cluster that the collector has received, once there are as many. */
+const received = (cluster: string, count: number): Promise<readonly ReceivedRecord[]> =>
+  waitFor(`${count} records of ${cluster}`, () => {
+    const ofCluster = recordsIn(collector.requests()).filter(
+      ({ resource }) => resource['k8s.cluster.name'] === cluster,
+    );
+    // A record may come twice.
+    const byUid = new Map(ofCluster.map((each) => [each.attributes['log.record.uid'], each]));
+    const found = [...byUid.values()];
+    return found.length >= count ? found : undefined;
+  });
+
+interface KeyValue {
+  readonly key: string;
+  readonly value: Readonly<Record<string, string>>;
+}
+
+/** What is read here of an ExportLogsServiceRequest. */
+interface LogsRequest {
+  readonly resourceLogs: readonly {
+    readonly resource: { readonly attributes: readonly KeyValue[] };
+    readonly scopeLogs: readonly {
+      readonly logRecords: readonly (Omit<ReceivedRecord, 'resource' | 'attributes' | 'body'> & {
+        readonly body: { readonly stringValue: string };
+        readonly attributes: readonly KeyValue[];
+      })[];
+    }[];
+  }[];
+}
+
+const recordsIn = (requests: readonly unknown[]): ReceivedRecord[] =>
+  (requests as LogsRequest[]).flatMap(({ resourceLogs }) =>
+    resourceLogs.flatMap(({ resource, scopeLogs }) =>
+      scopeLogs.flatMap(({ logRecords }) =>
+        logRecords.map(({ attributes, body, ...record }) => ({
+          ...record,
+          resource: attributesOf(resource.attributes),
+          attributes: attributesOf(attributes),
+          body: body.stringValue,
+        })),
+      ),
+    ),
+  );
+
+const attributesOf = (list: readonly KeyValue[]): Attributes =>
+  Object.fromEntries(list.map(({ key, value }) => [key, Object.values(value)[0] ?? '']));
