@@ -237,6 +237,18 @@ needs('helm')('a release', () => {
       expect(portsOf(policyOf(objects, 'agent'))).toEqual([...DNS, 6379, 26379, 10999]);
     });
 
+    test.each([
+      ['http://collector.observability:4318', 4318],
+      ['https://otlp.example.com/base', 443],
+      ['http://collector', 80],
+    ])('lets the controller reach the collector at %s, which it is told of', async (otlpEndpoint, port) => {
+      const objects = await render({ ...MINIMAL, ...on, controller: { otlpEndpoint } });
+      expect(portsOf(policyOf(objects, 'controller'))).toContain(port);
+      expect(JSON.stringify(pick(objects, 'Deployment', 'plegwatch-controller').spec)).toContain(
+        JSON.stringify({ name: 'PLEGWATCH_OTLP_ENDPOINT', value: otlpEndpoint }),
+      );
+    });
+
     test('lets the migration of an install reach Postgres, too', async () => {
       const objects = await render({ ...MINIMAL, ...on });
       expect(pick(objects, 'NetworkPolicy', 'plegwatch-migrate').metadata.annotations).toMatchObject({
