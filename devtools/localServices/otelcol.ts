@@ -11,7 +11,7 @@ import { where } from './where.ts';
 export interface LocalCollector extends LocalService {
   /** For OTLP over HTTP. */
   readonly url: string;
-  /** What it has written, request by request: as `ExportLogsServiceRequest` is in JSON. */
+  /** The requests that it has written, each an `ExportLogsServiceRequest` in JSON. */
   requests(): unknown[];
 }
 

@@ -93,7 +93,7 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     });
   });
 
-  test('what was stored while the collector was down, or while nobody led, is sent when both are back', async () => {
+  test('records that were stored while the collector was down, or while nobody led, are sent when both are back', async () => {
     const cluster = await newCluster();
     await start(cluster);
     const id = await evidence.node('node-c');
@@ -113,7 +113,7 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     ]);
   });
 
-  test('what waits is bounded: the oldest are dropped and counted', async () => {
+  test('the queue is bounded: the oldest are dropped and counted', async () => {
     const cluster = await newCluster();
     await start(cluster, { maxWaiting: 2 });
     const id = await evidence.node('node-d');
@@ -125,7 +125,7 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     expect(counted).toMatchObject({ dropped: 2, sent: 2 });
   });
 
-  test('without an endpoint nothing is queued, and what waits is deleted', async () => {
+  test('without an endpoint nothing is queued, and the queue is emptied', async () => {
     const cluster = await newCluster();
     await start(cluster);
     const id = await evidence.node('node-e');
@@ -133,7 +133,7 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     await evidence.missed(id, 'waits');
     expect(await waiting()).toBe(1);
     startSender(cluster, { endpoint: undefined });
-    await waitFor('what waits is deleted', async () => (await waiting()) === 0);
+    await waitFor('the queue is empty', async () => (await waiting()) === 0);
     await evidence.missed(id, 'not-queued');
     expect(await waiting()).toBe(0);
   });
@@ -218,7 +218,7 @@ interface KeyValue {
   readonly value: Readonly<Record<string, string>>;
 }
 
-/** What is read here of an ExportLogsServiceRequest. */
+/** The fields of an ExportLogsServiceRequest that are read here. */
 interface LogsRequest {
   readonly resourceLogs: readonly {
     readonly resource: { readonly attributes: readonly KeyValue[] };

@@ -42,7 +42,7 @@ export interface OtlpSenderOptions {
   readonly maxWaiting?: number;
 }
 
-/** Runs until it is stopped, and survives every failure. What is under way then is sent again by the next leader. */
+/** Runs until it is stopped, and survives every failure. The next leader sends again records that are under way then. */
 export function startOtlpSender(options: OtlpSenderOptions): { stop(): Promise<void> } {
   const { endpoint, log } = options;
   const sender = endpoint === undefined ? null : new OtlpSender(options, endpoint);
@@ -129,7 +129,7 @@ class OtlpSender {
   }
 }
 
-/** What a collector says of records that it accepted in part. */
+/** The warnings of a collector about records that it accepted in part. */
 const diagLogger = (log: ThrottledLog): DiagLogger => {
   const warn = (message: string, ...details: unknown[]) =>
     log.warn(
