@@ -8,11 +8,40 @@ import { freePort, startProcess } from './process.ts';
 import { temporaryFolder } from './temporaryFolder.ts';
 import { where } from './where.ts';
 
+type Attributes = Readonly<Record<string, string>>;
+
+export interface CollectedRecord {
+  readonly resource: Attributes;
+  readonly attributes: Attributes;
+  readonly body: string;
+  readonly eventName: string;
+  readonly severityText: string;
+  readonly timeUnixNano: string;
+}
+
 export interface LocalCollector extends LocalService {
   /** For OTLP over HTTP. */
   readonly url: string;
-  /** The requests that it has written, each an `ExportLogsServiceRequest` in JSON. */
-  requests(): unknown[];
+  /** The log records that it has written. */
+  records(): CollectedRecord[];
+}
+
+interface KeyValue {
+  readonly key: string;
+  readonly value: Readonly<Record<string, string>>;
+}
+
+/** The fields of an ExportLogsServiceRequest that are read here. */
+interface LogsRequest {
+  readonly resourceLogs: readonly {
+    readonly resource: { readonly attributes: readonly KeyValue[] };
+    readonly scopeLogs: readonly {
+      readonly logRecords: readonly (Omit<CollectedRecord, 'resource' | 'attributes' | 'body'> & {
+        readonly body: { readonly stringValue: string };
+        readonly attributes: readonly KeyValue[];
+      })[];
+    }[];
+  }[];
 }
 
 export async function startCollector(): Promise<LocalCollector> {
@@ -49,13 +78,32 @@ service:
   );
   return Object.assign(service, {
     url: `http://127.0.0.1:${port}`,
-    requests: () =>
-      !existsSync(written)
-        ? []
-        : readFileSync(written, 'utf8')
-            .split('\n')
-            // The last line may not be whole yet.
-            .slice(0, -1)
-            .map((line) => JSON.parse(line) as unknown),
+    // The last line may not be whole yet.
+    records: () =>
+      existsSync(written)
+        ? recordsIn(
+            readFileSync(written, 'utf8')
+              .split('\n')
+              .slice(0, -1)
+              .map((line) => JSON.parse(line)),
+          )
+        : [],
   });
 }
+
+const recordsIn = (requests: readonly LogsRequest[]): CollectedRecord[] =>
+  requests.flatMap(({ resourceLogs }) =>
+    resourceLogs.flatMap(({ resource, scopeLogs }) =>
+      scopeLogs.flatMap(({ logRecords }) =>
+        logRecords.map(({ attributes, body, ...record }) => ({
+          ...record,
+          resource: attributesOf(resource.attributes),
+          attributes: attributesOf(attributes),
+          body: body.stringValue,
+        })),
+      ),
+    ),
+  );
+
+const attributesOf = (list: readonly KeyValue[]): Attributes =>
+  Object.fromEntries(list.map(({ key, value }) => [key, Object.values(value)[0] ?? '']));

@@ -4,6 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { type LocalCollector, startCollector } from '../../devtools/localServices/otelcol.ts';
 import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
@@ -25,6 +26,7 @@ let system: System;
 let containerd: LocalContainerd;
 let proxy: CriProxy;
 let pods: PodDriver;
+let collector: LocalCollector;
 let controller: LocalPlegwatch;
 let agents: LocalPlegwatch[] = [];
 let nodes = 0;
@@ -39,15 +41,17 @@ needs(
   'kube-apiserver',
   'etcd',
   'kubectl',
+  'otelcol',
 )('from a real container to kubectl', () => {
   beforeAll(async () => {
-    [system, containerd] = await Promise.all([
+    [system, containerd, collector] = await Promise.all([
       System.start({ kube: true }),
       startContainerd({ version: '2.1' }),
+      startCollector(),
     ]);
     proxy = await startCriProxy({ upstream: containerd.socket, socket: system.folder('cri.sock') });
     pods = createPodDriver({ socket: containerd.socket, cgroupParent: containerd.cgroupParent });
-    controller = await system.controller();
+    controller = await system.controller({ otlpEndpoint: collector.url });
   });
   afterEach(async () => {
     for (const agent of agents) await agent.stop();
@@ -62,6 +66,7 @@ needs(
       await proxy?.stop();
       await containerd?.stop();
       await system?.stop();
+      await collector?.stop();
     }
   });
 
@@ -94,6 +99,18 @@ needs(
     expect(row).toMatch(
       new RegExp(`^${node} +Unknown +Active +3 +[\\dhms]+ +(True|False|Unknown) +[\\dhms]+$`),
     );
+
+    const collected = await waitFor('the collector has all three', () => {
+      const misses = collector
+        .records()
+        .flatMap(({ resource, attributes }) =>
+          resource['k8s.node.name'] === node && attributes['plegwatch.kind'] === 'missed'
+            ? `${attributes['plegwatch.event_type']} ${attributes['k8s.pod.name']}`
+            : [],
+        );
+      return new Set(misses).size >= 3 ? [...new Set(misses)] : undefined;
+    });
+    expect(collected.sort()).toEqual(['DELETED pod-17', 'STARTED pod-5', 'STOPPED pod-11']);
 
     await system.kube.delete(NODES, node);
     await waitFor('the report is gone', async () => {

@@ -2,7 +2,11 @@
  * Findings and mode changes, from a real Postgres to a real collector of OpenTelemetry.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type LocalCollector, startCollector } from '../../devtools/localServices/otelcol.ts';
+import {
+  type CollectedRecord,
+  type LocalCollector,
+  startCollector,
+} from '../../devtools/localServices/otelcol.ts';
 import { type OtlpSenderOptions, startOtlpSender } from '../../src/controller/otlp/sender.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
@@ -190,60 +194,12 @@ async function start(cluster: string, options: Partial<OtlpSenderOptions> = {}):
 const waiting = async (): Promise<number> =>
   (await query(databaseUrl, 'SELECT FROM store.otlp_outbox')).length;
 
-type Attributes = Readonly<Record<string, string>>;
-
-interface ReceivedRecord {
-  readonly resource: Attributes;
-  readonly attributes: Attributes;
-  readonly body: string;
-  readonly eventName: string;
-  readonly severityText: string;
-  readonly timeUnixNano: string;
-}
-
 /** The records of a cluster that the collector has received, once there are as many. */
-const received = (cluster: string, count: number): Promise<readonly ReceivedRecord[]> =>
+const received = (cluster: string, count: number): Promise<readonly CollectedRecord[]> =>
   waitFor(`${count} records of ${cluster}`, () => {
-    const ofCluster = recordsIn(collector.requests()).filter(
-      ({ resource }) => resource['k8s.cluster.name'] === cluster,
-    );
+    const ofCluster = collector.records().filter(({ resource }) => resource['k8s.cluster.name'] === cluster);
     // A record may come twice.
     const byUid = new Map(ofCluster.map((each) => [each.attributes['log.record.uid'], each]));
     const found = [...byUid.values()];
     return found.length >= count ? found : undefined;
   });
-
-interface KeyValue {
-  readonly key: string;
-  readonly value: Readonly<Record<string, string>>;
-}
-
-/** The fields of an ExportLogsServiceRequest that are read here. */
-interface LogsRequest {
-  readonly resourceLogs: readonly {
-    readonly resource: { readonly attributes: readonly KeyValue[] };
-    readonly scopeLogs: readonly {
-      readonly logRecords: readonly (Omit<ReceivedRecord, 'resource' | 'attributes' | 'body'> & {
-        readonly body: { readonly stringValue: string };
-        readonly attributes: readonly KeyValue[];
-      })[];
-    }[];
-  }[];
-}
-
-const recordsIn = (requests: readonly unknown[]): ReceivedRecord[] =>
-  (requests as LogsRequest[]).flatMap(({ resourceLogs }) =>
-    resourceLogs.flatMap(({ resource, scopeLogs }) =>
-      scopeLogs.flatMap(({ logRecords }) =>
-        logRecords.map(({ attributes, body, ...record }) => ({
-          ...record,
-          resource: attributesOf(resource.attributes),
-          attributes: attributesOf(attributes),
-          body: body.stringValue,
-        })),
-      ),
-    ),
-  );
-
-const attributesOf = (list: readonly KeyValue[]): Attributes =>
-  Object.fromEntries(list.map(({ key, value }) => [key, Object.values(value)[0] ?? '']));
