@@ -76,6 +76,7 @@ const maxWorkers = availableParallelism() + 4;
 /** Waits have deadlines of their own; these bounds only end a test that hangs on a busy machine. */
 const services = {
   globalSetup: ['test/support/build.ts'],
+  setupFiles: ['test/support/processorTime.ts'],
   testTimeout: 600_000,
   hookTimeout: 300_000,
 };

@@ -1,5 +1,5 @@
 /*
- * The last lines of a test run: the slowest files, each failure, then `N passed, N failed, N skipped`, so that the end of a long
+ * The last lines of a test run: the slowest files, each failure, how to run their files alone, then `N passed, N failed, N skipped`, so that the end of a long
  * log is enough. For a failed property, the line says the seed that repeats it, and what did not hold; for values that differ, the first lines that
  * do.
  */
@@ -37,11 +37,19 @@ export default class ClosingLine {
     console.log('');
     const seconds = (module: TestModule) => Math.round(module.diagnostic().duration / 1000);
     const slow = modules.filter((module) => seconds(module) >= SLOW).sort((a, b) => seconds(b) - seconds(a));
-    for (const module of slow.slice(0, SLOWEST))
-      console.log(`${seconds(module)} s: ${module.relativeModuleId}`);
+    for (const module of slow.slice(0, SLOWEST)) {
+      const worked = module.meta().processorTime;
+      const share = worked === undefined ? '' : `, ${Math.round(worked)} s of a processor`;
+      console.log(`${seconds(module)} s${share}: ${module.relativeModuleId}`);
+    }
     for (const { where, why } of failures) {
       console.log(`failed: ${where}: ${why}`);
     }
+    const failed = modules.filter((module) => failuresOf(module).length > 0);
+    if (failed.length > 0)
+      console.log(
+        `alone: make test TESTS="${failed.map(({ relativeModuleId }) => relativeModuleId).join(' ')}"`,
+      );
     console.log(`${count('passed')} passed, ${failures.length} failed, ${count('skipped')} skipped`);
     if (reason === 'interrupted') console.log('The run was interrupted.');
   }
