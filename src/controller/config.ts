@@ -132,6 +132,12 @@ export const CONTROLLER_SETTINGS = {
     'publish verdicts as conditions of Nodes; needs the right to patch nodes/status',
     oneOf('on', 'off'),
   ),
+  podEvents: withDefault(
+    'on|off',
+    'off',
+    'write an Event on a pod when the end of its container was not announced, or not noticed by the kubelet in time',
+    oneOf('on', 'off'),
+  ),
   otlpEndpoint: optional(
     'url',
     'collector of OpenTelemetry, to which findings and mode changes are sent as logs, by OTLP over HTTP; headers and certificates by OTEL_EXPORTER_OTLP_ variables',

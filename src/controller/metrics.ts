@@ -58,9 +58,13 @@ export class ControllerMetrics extends MetricSet {
   readonly reportWrites = this.counter('report_writes_total', 'Due PLEGReports, by result.', {
     result: REPORT_RESULTS,
   });
-  readonly nodeEvents = this.counter('node_events_total', 'Kubernetes Events about Nodes, by result.', {
-    result: EVENT_RESULTS,
-  });
+  readonly nodeEvents = this.counter(
+    'node_events_total',
+    'Kubernetes Events about Nodes and pods, by result.',
+    {
+      result: EVENT_RESULTS,
+    },
+  );
   readonly publishedConditions = this.counter(
     'node_condition_writes_total',
     'Writes of the conditions that plegwatch publishes on Nodes, by result.',

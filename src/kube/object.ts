@@ -70,6 +70,8 @@ export const EVENTS: Resource = {
   namespace: 'default',
 };
 
+export const eventsOf = (namespace: string): Resource => ({ ...EVENTS, namespace });
+
 export const podsOf = (namespace: string): Resource => ({
   group: '',
   version: 'v1',

@@ -6,7 +6,7 @@ import { EVENT_RIGHTS, startEventWriter } from '../../src/controller/nodes/event
 import { type NodeWatch, startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
 import { NODES } from '../../src/kube/object.ts';
 import { CLUSTER } from '../support/batches.ts';
-import { silent } from '../support/database.ts';
+import { runText, silent } from '../support/database.ts';
 import { KubeBed } from '../support/kubeBed.ts';
 import { needs } from '../support/needs.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -77,6 +77,50 @@ needs(
     expect(event?.note).toMatch(/🚀$/);
   });
 
+  test('an end that was not announced is an Event on its pod, and a second one counts in its series', async () => {
+    const id = await addNode('pods');
+    await bed.kubectl('create', 'namespace', 'shop');
+    start(true);
+    await bed.evidence.missed(id, 'ends');
+    const [event] = await podEvents('ends', (events) => events.length === 1);
+    expect(event).toMatchObject({
+      reason: 'ContainerEndNotAnnounced',
+      regarding: { kind: 'Pod', namespace: 'shop', name: 'ends', uid: 'uid of ends' },
+      note: expect.stringMatching(/that container cart had ended by \d{4}-\d\d-\d\dT[\d:.]+Z\.$/),
+    });
+    await bed.evidence.missed(id, 'ends');
+    const [, ...others] = await podEvents('ends', ([one]) => one?.series?.count === 2);
+    expect(others).toEqual([]);
+    expect(await bed.kubectl('get', 'events', '-n', 'shop')).toMatch(
+      /Warning +ContainerEndNotAnnounced +pod\/ends/,
+    );
+  });
+
+  test('pods have no Events unless they are to', async () => {
+    const id = await addNode('no-pods');
+    start();
+    await bed.evidence.missed(id, 'quiet');
+    await eventsOf('no-pods', (events) => events.length === 1);
+    expect(await podEventsNow('quiet')).toEqual([]);
+  });
+
+  test.each(['', '..', 'a/../../b', 'no-such-namespace', 'x'.repeat(300)])(
+    'a pod of the namespace %j has no Event, and later ones are written',
+    async (namespace) => {
+      const node = `hostile-${namespace.length}`;
+      const id = await addNode(node);
+      const finding = await bed.evidence.missed(id, 'cart-9');
+      await runText(bed.store, 'UPDATE store.finding SET pod_namespace = $2 WHERE finding_id = $1', [
+        finding,
+        namespace,
+      ]);
+      start(true);
+      await bed.evidence.fallback(id, 'StreamBroke');
+      const events = await eventsOf(node, (found) => found.some(({ reason }) => reason === 'PLEGFellBack'));
+      expect(events.map(({ reason }) => reason).sort()).toEqual(['PLEGEventMissed', 'PLEGFellBack']);
+    },
+  );
+
   test('old evidence that is stored late makes no Event', async () => {
     const id = await addNode('late');
     await bed.evidence.fallback(id, 'StreamBroke', 3_600);
@@ -107,6 +151,18 @@ interface NodeEvent {
   readonly regarding: { readonly name: string };
 }
 
+/** Events of a pod in the namespace shop. */
+async function podEventsNow(pod: string): Promise<NodeEvent[]> {
+  const { items } = JSON.parse(await bed.kubectl('get', 'events.events.k8s.io', '-n', 'shop', '-o', 'json'));
+  return items.filter(({ regarding }: NodeEvent) => regarding.name === pod);
+}
+
+const podEvents = (pod: string, isAsExpected: (events: NodeEvent[]) => boolean): Promise<NodeEvent[]> =>
+  waitFor(`the Events of ${pod}`, async () => {
+    const events = await podEventsNow(pod);
+    return isAsExpected(events) ? events : undefined;
+  });
+
 async function eventsNow(node: string): Promise<NodeEvent[]> {
   const { items } = JSON.parse(await bed.kubectl('get', 'events.events.k8s.io', '-o', 'json'));
   return items.filter(({ regarding }: NodeEvent) => regarding.name === node);
@@ -124,7 +180,7 @@ async function addNode(name: string): Promise<number> {
   return bed.evidence.node(name);
 }
 
-function start(): void {
+function start(onPods = false): void {
   const counts: Record<string, number> = {};
   counted = counts;
   writer = startEventWriter({
@@ -132,6 +188,7 @@ function start(): void {
     kube: bed.controller,
     nodes,
     cluster: CLUSTER,
+    onPods,
     log: silent,
     onResult: (result) => {
       counts[result] = (counts[result] ?? 0) + 1;

@@ -52,7 +52,7 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     expect(record?.attributes).toMatchObject({
       'log.record.uid': `node-a/${findingId}`,
       'k8s.pod.name': 'cart-0',
-      'k8s.pod.uid': 'uid',
+      'k8s.pod.uid': 'uid of cart-0',
       'k8s.namespace.name': 'shop',
       'k8s.container.name': 'cart',
       'container.id': 'abc',

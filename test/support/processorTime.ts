@@ -11,7 +11,7 @@ declare module 'vitest' {
   }
 }
 
-/** Of utime, stime, cutime and cstime in /proc/self/stat (proc(5)), which has a name with spaces before them. */
+/** The first of utime, stime, cutime and cstime in /proc/self/stat (proc(5)), after a name that may have spaces. */
 const FIRST_FIELD = 11;
 const TICKS_PER_SECOND = 100;
 

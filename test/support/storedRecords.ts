@@ -147,7 +147,7 @@ export class EvidenceFixture {
       `INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, seq, cluster_id, kind, event_type, cause,
          container_id, pod_uid, pod_namespace, pod_name, container_name, window_from, window_to, proof)
        SELECT $2, now(), (now() AT TIME ZONE 'UTC')::date, node_id, context_id, $3, cluster_id, 'missed', 'STOPPED',
-         'unannounced_by_list', 'abc', 'uid', 'shop', $4, 'cart', now() - interval '40 seconds', now() - interval '35 seconds', '{}'
+         'unannounced_by_list', 'abc', 'uid of ' || $4::text, 'shop', $4, 'cart', now() - interval '40 seconds', now() - interval '35 seconds', '{}'
        FROM store.node WHERE node_id = $1`,
       [id, finding, this.#next(), pod],
     );

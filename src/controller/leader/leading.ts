@@ -214,6 +214,7 @@ function startLeaderWork({ config, store, kube, ingest, metrics, log }: LeadingO
     kube,
     nodes,
     cluster,
+    onPods: config.podEvents === 'on',
     log,
     onResult: (result) => metrics.nodeEvents.inc({ result }),
   });

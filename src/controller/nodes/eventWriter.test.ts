@@ -17,7 +17,8 @@ const { signal } = new AbortController();
 /** A writer of the Events of these fallbacks; `fails` says whether the API server is away. */
 function writerOf(fallbacks: number, fails: () => boolean) {
   const rows = Array.from({ length: fallbacks }, (_, n) => ({
-    ...{ node: 'node-a', is_miss: false, detail: 'StreamBroke' },
+    ...{ node: 'node-a', kind: 'fallback', detail: 'StreamBroke' },
+    ...{ pod_namespace: null, pod_name: null, pod_uid: null },
     at: new Date(Date.now() - 60_000 + n).toISOString().replace('T', ' ').replace('Z', '+00'),
   }));
   const results: string[] = [];
@@ -36,6 +37,7 @@ function writerOf(fallbacks: number, fails: () => boolean) {
     },
     nodes: { get: () => NODE },
     cluster: 'prod',
+    onPods: false,
     log: silent,
     onResult: (result) => results.push(result),
   });

@@ -1,16 +1,17 @@
 /*
- * Kubernetes Events on Nodes: a kubelet fell back, or the first event of a day was missed. Only the leader writes them.
+ * Kubernetes Events on Nodes: a kubelet fell back, or the first event of a day was missed; and, on request, on pods: the end of a container was not
+ * announced, or the kubelet did not notice it in time. Only the leader writes them.
  *
  *   occurrence   read from the store while it is at most ten minutes old: backfilled evidence makes no Event
- *   series       another occurrence of the same kind on the same Node within half an hour counts in the Event of the first
- *   limits       at most 6 writes an hour for a Node and 120 for the cluster; what is above is counted and dropped
+ *   series       another occurrence of the same kind on the same object within half an hour counts in the Event of the first
+ *   limits       at most 6 writes an hour for a Node and 120 for all, and 30 for the pods of a Node and 600 for all; those above are counted and dropped
  *
- * An Event is named after its Node, its reason and its first occurrence, and applied: a controller that restarts writes the same one again.
+ * An Event is named after its object, its reason and its first occurrence, and applied: a controller that restarts writes the same one again.
  */
 import { createHash } from 'node:crypto';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeStatusError, retryAfterMs } from '../../kube/kubeErrors.ts';
-import { EVENTS } from '../../kube/object.ts';
+import { EVENTS, eventsOf } from '../../kube/object.ts';
 import { rightsOn } from '../../kube/rights.ts';
 import { readClocks } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
@@ -37,8 +38,8 @@ const BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 const MAX_AGE_MS = 600_000;
 const SERIES_MS = 1_800_000;
 const HOUR_MS = 3_600_000;
-const MAX_PER_NODE_AND_HOUR = 6;
-const MAX_PER_HOUR = 120;
+/** Of writes in an hour, for one Node and for the cluster: about Nodes, and about their pods. */
+const LIMITS = { node: { ofNode: 6, ofCluster: 120 }, pod: { ofNode: 30, ofCluster: 600 } } as const;
 /** The API server accepts 1024. */
 const MAX_NOTE_BYTES = 1000;
 
@@ -50,16 +51,35 @@ interface Series {
   readonly last: Occurrence;
 }
 
-const FALLBACK = {
-  reason: 'PLEGFellBack',
-  note: (detail: string) =>
-    `The kubelet stopped using the runtime's event stream until it restarts: ${detail}.`,
+interface EventKind {
+  readonly about: keyof typeof LIMITS;
+  readonly reason: string;
+  readonly note: (detail: string) => string;
+}
+
+const KINDS: Readonly<Record<Occurrence['kind'], EventKind>> = {
+  fallback: {
+    about: 'node',
+    reason: 'PLEGFellBack',
+    note: (detail) => `The kubelet stopped using the runtime's event stream until it restarts: ${detail}.`,
+  },
+  miss: {
+    about: 'node',
+    reason: 'PLEGEventMissed',
+    note: (detail) => `No event announced ${detail} to the agent of plegwatch.`,
+  },
+  end_missed: {
+    about: 'pod',
+    reason: 'ContainerEndNotAnnounced',
+    note: (detail) => `No event announced to the agent of plegwatch that ${detail}.`,
+  },
+  end_unnoticed: {
+    about: 'pod',
+    reason: 'ContainerEndNotNoticed',
+    note: (detail) => `The status that the kubelet keeps was late to show that ${detail}.`,
+  },
 };
-const MISS = {
-  reason: 'PLEGEventMissed',
-  note: (detail: string) => `No event announced ${detail} to the agent of plegwatch.`,
-};
-const kindOf = ({ is_miss }: Occurrence) => (is_miss ? MISS : FALLBACK);
+const kindOf = ({ kind }: Occurrence): EventKind => KINDS[kind];
 
 export interface EventWriterOptions {
   readonly store: SqlRunner & Pick<Store, 'ensureCluster'>;
@@ -67,6 +87,8 @@ export interface EventWriterOptions {
   readonly nodes: Pick<NodeWatch, 'get'>;
   /** The name of the cluster. */
   readonly cluster: string;
+  /** Whether pods have Events too. */
+  readonly onPods: boolean;
   readonly log: Logger;
   readonly onResult: (result: EventResult) => void;
   /** For tests. */
@@ -94,8 +116,8 @@ const hourly = (max: number) => new TokenBucket({ capacity: max / 2, interval: m
 /** For tests; {@link startEventWriter} runs its passes. */
 export class EventWriter {
   readonly #options: EventWriterOptions;
-  readonly #ofCluster = hourly(MAX_PER_HOUR);
-  readonly #ofNodes = new Map<string, TokenBucket>();
+  readonly #ofCluster = { node: hourly(LIMITS.node.ofCluster), pod: hourly(LIMITS.pod.ofCluster) };
+  readonly #ofNodes = { node: new Map<string, TokenBucket>(), pod: new Map<string, TokenBucket>() };
   readonly #series = new Map<string, Series>();
   /** The results of the occurrences of the last pass: an admitted one has its tokens, however often its write has to be tried. */
   #states = new Map<string, 'admitted' | 'done'>();
@@ -105,9 +127,9 @@ export class EventWriter {
   }
 
   async pass(signal: AbortSignal): Promise<number> {
-    const { store, cluster, nodes, periodMs = PERIOD_MS } = this.#options;
+    const { store, cluster, nodes, onPods, periodMs = PERIOD_MS } = this.#options;
     const clusterId = await store.ensureCluster(cluster);
-    const { rows } = await store.run(listOccurrences, [clusterId, MAX_AGE_MS]);
+    const { rows } = await store.run(listOccurrences, [clusterId, MAX_AGE_MS, onPods]);
     const present = new Set(rows.map(idOf));
     this.#states = new Map([...this.#states].filter(([id]) => present.has(id)));
     for (const occurrence of rows) {
@@ -125,18 +147,20 @@ export class EventWriter {
   async #handle(occurrence: Occurrence, uid: string, signal: AbortSignal): Promise<EventResult> {
     const { kube, log } = this.#options;
     if (!this.#admit(occurrence)) return 'suppressed';
-    const key = `${uid} ${kindOf(occurrence).reason}`;
+    const object = objectOf(occurrence, uid);
+    const key = `${object.uid} ${kindOf(occurrence).reason}`;
     const before = this.#series.get(key);
     const continues = before !== undefined && msBetween(before.last, occurrence) <= SERIES_MS;
     const series = continues
       ? { first: before.first, count: before.count + 1, last: occurrence }
       : { first: occurrence, count: 1, last: occurrence };
     try {
-      await kube.apply(EVENTS, eventOf(series, uid), signal);
+      const resource = object.namespace === undefined ? EVENTS : eventsOf(object.namespace);
+      await kube.apply(resource, eventOf(series, object), signal);
       this.#series.set(key, series);
       return 'written';
     } catch (error) {
-      // The next Event need not violate the same rule.
+      // The next Event need not violate the same rule, and the pod's namespace may be gone.
       if (!(error instanceof KubeStatusError) || error.code >= 500 || error.code === 429) throw error;
       log.warn({ node: occurrence.node, ...errorFields(error) }, 'Event not written');
       return 'refused';
@@ -145,11 +169,12 @@ export class EventWriter {
 
   #admit(occurrence: Occurrence): boolean {
     const { node } = occurrence;
+    const { about } = kindOf(occurrence);
     if (this.#states.has(idOf(occurrence))) return true;
-    const ofNode = this.#ofNodes.get(node) ?? hourly(MAX_PER_NODE_AND_HOUR);
-    this.#ofNodes.set(node, ofNode);
+    const ofNode = this.#ofNodes[about].get(node) ?? hourly(LIMITS[about].ofNode);
+    this.#ofNodes[about].set(node, ofNode);
     const now = this.#clocks().mono;
-    if (!ofNode.tryTake(now) || !this.#ofCluster.tryTake(now)) return false;
+    if (!ofNode.tryTake(now) || !this.#ofCluster[about].tryTake(now)) return false;
     this.#states.set(idOf(occurrence), 'admitted');
     return true;
   }
@@ -161,7 +186,8 @@ export class EventWriter {
     const live = new Set(
       [...rows, ...[...this.#series.values()].map(({ last }) => last)].map(({ node }) => node),
     );
-    for (const node of this.#ofNodes.keys()) if (!live.has(node)) this.#ofNodes.delete(node);
+    for (const buckets of Object.values(this.#ofNodes))
+      for (const node of buckets.keys()) if (!live.has(node)) buckets.delete(node);
   }
 
   #clocks(): ReturnType<typeof readClocks> {
@@ -170,27 +196,40 @@ export class EventWriter {
 }
 
 const idOf = (occurrence: Occurrence): string =>
-  `${occurrence.node} ${kindOf(occurrence).reason} ${occurrence.at}`;
+  [occurrence.node, occurrence.pod_uid ?? '', kindOf(occurrence).reason, occurrence.at].join(' ');
+
+interface EventObject {
+  readonly kind: 'Node' | 'Pod';
+  readonly name: string;
+  readonly namespace?: string;
+  readonly uid: string;
+}
+
+function objectOf({ node, pod_namespace, pod_name, pod_uid }: Occurrence, nodeUid: string): EventObject {
+  if (pod_namespace === null || pod_name === null || pod_uid === null)
+    return { kind: 'Node', name: node, uid: nodeUid };
+  return { kind: 'Pod', name: pod_name, namespace: pod_namespace, uid: pod_uid };
+}
 
 const msBetween = (one: Occurrence, other: Occurrence): number => Date.parse(other.at) - Date.parse(one.at);
 
-function eventOf({ first, count, last }: Series, uid: string) {
+function eventOf({ first, count, last }: Series, object: EventObject) {
   const { reason, note } = kindOf(first);
   const name = `plegwatch-${createHash('sha256')
-    .update(`${uid} ${idOf(first)}`)
+    .update(`${object.uid} ${idOf(first)}`)
     .digest('hex')
     .slice(0, 24)}`;
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
-    metadata: { name, namespace: EVENTS.namespace },
+    metadata: { name, namespace: object.namespace ?? EVENTS.namespace },
     eventTime: first.at,
     ...(count > 1 ? { series: { count, lastObservedTime: last.at } } : {}),
     type: 'Warning',
     reason,
     action: 'Observed',
     note: cutBytes(printable(note(first.detail)), MAX_NOTE_BYTES),
-    regarding: { apiVersion: 'v1', kind: 'Node', name: first.node, uid },
+    regarding: { apiVersion: 'v1', ...object },
     reportingController: 'plegwatch.dev/controller',
     // Not the pod's name: the next leader applies the same Event, and the field cannot be changed.
     reportingInstance: 'plegwatch-controller',

@@ -1,9 +1,9 @@
 /*
  * The statements of this folder, with the rows that they return.
  */
-import { bool, int8, text } from '../../store/schema/columns.ts';
-import { modeChange, node, nodeCondition, readyChange } from '../../store/schema/tables.ts';
-import { command, rowOf, statement } from '../../store/statement.ts';
+import { int8, text } from '../../store/schema/columns.ts';
+import { finding, modeChange, node, nodeCondition, readyChange } from '../../store/schema/tables.ts';
+import { command, rowOf, statement, word } from '../../store/statement.ts';
 import insertNodeConditionSql from './sql/insertNodeCondition.sql';
 import insertNodeInfoSql from './sql/insertNodeInfo.sql';
 import insertReadyChangeSql from './sql/insertReadyChange.sql';
@@ -40,5 +40,10 @@ export const readLastReadyChanges = statement(
 );
 export const listOccurrences = statement(
   listOccurrencesSql,
-  rowOf({ node: node.name, is_miss: bool, detail: text, at: modeChange.at }),
+  rowOf({
+    node: node.name,
+    kind: word('fallback', 'miss', 'end_missed', 'end_unnoticed'),
+    ...{ pod_namespace: finding.pod_namespace, pod_name: finding.pod_name, pod_uid: finding.pod_uid },
+    ...{ detail: text, at: modeChange.at },
+  }),
 );
