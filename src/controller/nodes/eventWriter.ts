@@ -38,7 +38,7 @@ const BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 const MAX_AGE_MS = 600_000;
 const SERIES_MS = 1_800_000;
 const HOUR_MS = 3_600_000;
-/** Of writes in an hour, for one Node and for the cluster: about Nodes, and about their pods. */
+/** Writes in an hour, for one Node and for the cluster: about Nodes, and about their pods. */
 const LIMITS = { node: { ofNode: 6, ofCluster: 120 }, pod: { ofNode: 30, ofCluster: 600 } } as const;
 /** The API server accepts 1024. */
 const MAX_NOTE_BYTES = 1000;
