@@ -225,7 +225,7 @@ const commandLine: CommandLine = {
       },
     },
     export: {
-      description: 'write the rows of a view as CSV, a gzipped file for each day',
+      description: 'write the rows of a view as CSV or Parquet, a file for each day',
       async load() {
         const { EXPORT_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(EXPORT_SETTINGS, async (config) => {

@@ -19,7 +19,7 @@ import {
   withShort,
 } from '../platform/settings.ts';
 import { DATABASE_SETTINGS } from '../store/settings.ts';
-import { EXPORTED_VIEWS, type ExportedView } from './export/views.ts';
+import { EXPORT_FORMATS, EXPORTED_VIEWS, type ExportedView } from './export/views.ts';
 import { SEARCH_NEEDS, searchText } from './find/limits.ts';
 import { ROW_OUTPUTS } from './rowsText.ts';
 
@@ -111,6 +111,7 @@ const VIEWS = Object.keys(EXPORTED_VIEWS) as ExportedView[];
 export const EXPORT_SETTINGS = {
   view: argument(required('VIEW', VIEWS.join(', '), oneOf(...VIEWS))),
   dir: required('dir', 'folder for the files, one per UTC day; complete ones are kept', string),
+  format: withDefault('format', 'csv', EXPORT_FORMATS.join(' or '), oneOf(...EXPORT_FORMATS)),
   cluster: CLUSTERS,
   ...DATABASE_SETTINGS,
   from: withDefault('time', '-1d', 'from the day of this time on', moment),

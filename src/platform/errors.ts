@@ -27,6 +27,7 @@ export type ErrorCode =
   | 'OTLP_REFUSED'
   | 'NOT_FOUND'
   | 'EXPORT_UNWRITABLE'
+  | 'EXPORT_DAMAGED'
   | 'HTTP_ADDRESS_IN_USE'
   | 'UI_UNPROTECTED'
   | 'PROGRAM_MISSING'

@@ -5,15 +5,19 @@ import { open, rename, rm } from 'node:fs/promises';
 import { messageOf, PlegwatchError } from './errors.ts';
 
 /** `option` names the setting from which the file has its place. Throws EXPORT_UNWRITABLE, and what reading `chunks` throws. */
-export async function writeOutput(
-  option: string,
-  file: string,
-  chunks: AsyncIterable<Uint8Array> | Iterable<string>,
-): Promise<void> {
+export async function writeOutput(option: string, file: string, chunks: Chunks): Promise<void> {
   const part = `${file}.part`;
+  await writeSynced(option, part, chunks);
+  await nameOutput(option, part, file);
+}
+
+type Chunks = AsyncIterable<Uint8Array> | Iterable<string>;
+
+/** Writes a file that has not its final name, and leaves none where it throws what {@link writeOutput} does. */
+export async function writeSynced(option: string, part: string, chunks: Chunks): Promise<void> {
   const onDisk = <T>(call: Promise<T>): Promise<T> =>
     call.catch((error: unknown) => {
-      throw unwritable(option, file, error);
+      throw unwritable(option, part, error);
     });
   const handle = await onDisk(open(part, 'w'));
   try {
@@ -23,13 +27,24 @@ export async function writeOutput(
     } finally {
       await onDisk(handle.close());
     }
-    await onDisk(rename(part, file));
   } catch (error) {
-    // It would take the space that is missing. The error says why there is no file; that this failed too would add nothing.
-    await rm(part, { force: true }).catch(() => undefined);
+    await remove(part);
     throw error;
   }
 }
+
+/** Gives a complete file its name, in place of one that has it. Throws EXPORT_UNWRITABLE. */
+export async function nameOutput(option: string, part: string, file: string): Promise<void> {
+  try {
+    await rename(part, file);
+  } catch (error) {
+    await remove(part);
+    throw unwritable(option, file, error);
+  }
+}
+
+/** It would take the space that is missing. The error says why there is no file; that this failed too would add nothing. */
+const remove = (part: string): Promise<void> => rm(part, { force: true }).catch(() => undefined);
 
 export function unwritable(option: string, path: string, cause: unknown): PlegwatchError {
   const message = messageOf(cause);

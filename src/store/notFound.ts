@@ -15,14 +15,18 @@ export function notFound(what: string, name: string, known: readonly string[]): 
   return new PlegwatchError('NOT_FOUND', sentence, knownNames(name, known));
 }
 
-/** Throws NOT_FOUND unless this role may read rows of each of these clusters; undefined is all of them. */
-export async function requireClusters(sql: SqlRunner, asked: readonly string[] | undefined): Promise<void> {
+/** Returns these clusters; undefined is all that this role may read. Throws NOT_FOUND unless it may read rows of each. */
+export async function requireClusters(
+  sql: SqlRunner,
+  asked: readonly string[] | undefined,
+): Promise<readonly string[]> {
   const known = await sql.query((db) =>
     db.select({ name: cluster.name }).from(cluster).orderBy(bytewise(cluster.name)),
   );
   const names = known.map(({ name }) => name);
   const missing = asked?.find((name) => !names.includes(name));
   if (missing !== undefined) throw notFound('cluster', missing, names);
+  return asked ?? names;
 }
 
 /** The nodes of this name. Throws NOT_FOUND unless there is one, or where {@link requireClusters} does. */

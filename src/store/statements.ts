@@ -42,9 +42,9 @@ export const inUtc = command("SET LOCAL TIME ZONE 'UTC'");
 
 /** The columns of a view of plegwatch in their order, which is that of all files of an export. */
 export const readColumns = statement(
-  `SELECT attname AS name FROM pg_attribute
+  `SELECT attname AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
    WHERE attrelid = to_regclass('plegwatch.' || $1) AND attnum > 0 ORDER BY attnum`,
-  rowOf({ name }),
+  rowOf({ name, type: text }),
 );
 
 // Used by doctor.

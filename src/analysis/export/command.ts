@@ -16,39 +16,27 @@ import { csvLine } from '../../platform/csv.ts';
 import { unwritable, writeOutput } from '../../platform/outputFile.ts';
 import { withClient } from '../../store/connection.ts';
 import { rowsOf } from '../../store/cursor.ts';
-import type { DatabaseSettings } from '../../store/databaseAccess.ts';
 import { oneOf } from '../../store/expressions.ts';
 import { requireClusters } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { text } from '../../store/schema/columns.ts';
-import { nullable, rowOf, command as sqlCommand } from '../../store/statement.ts';
+import { nullable, rowOf } from '../../store/statement.ts';
 import { readColumns } from '../../store/statements.ts';
-import type { Store } from '../../store/store.ts';
-import { checkPeriod, type Period } from '../period.ts';
-import { EXPORTED_VIEWS, type ExportedView } from './views.ts';
-
-export interface ExportCommand extends DatabaseSettings, Period {
-  readonly store: Store;
-  readonly view: ExportedView;
-  readonly dir: string;
-  readonly cluster: readonly string[] | undefined;
-  /** Called after each file. */
-  readonly print: (line: string) => void;
-}
-
-/** The whole day is read: a plan for its first rows would take longer. */
-const BEGIN = sqlCommand(`BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
-SET LOCAL TIME ZONE 'UTC'; SET LOCAL cursor_tuple_fraction = 1`);
-const COMMIT = sqlCommand('COMMIT');
+import { checkPeriod } from '../period.ts';
+import { exportLake } from './lake.ts';
+import type { ExportCommand } from './request.ts';
+import { BEGIN, COMMIT } from './statements.ts';
+import { EXPORTED_VIEWS } from './views.ts';
 
 const DAY_MS = 86_400_000;
 /** Agents deliver within minutes, unless there is an outage. */
 const SETTLED_AFTER_MS = 3_600_000;
 
-/** Throws NOT_FOUND, SETTING_INVALID for times that cannot be used, or EXPORT_UNWRITABLE. */
+/** Throws NOT_FOUND, SETTING_INVALID for times that cannot be used, EXPORT_UNWRITABLE or EXPORT_DAMAGED. */
 export async function runExport(command: ExportCommand): Promise<void> {
-  const { store, cluster, dir, from, to } = command;
+  const { store, cluster, dir, from, to, format } = command;
   checkPeriod(command);
+  if (format === 'parquet') return exportLake(command);
   await requireClusters(store, cluster);
   await mkdir(dir, { recursive: true }).catch((error: unknown) => {
     throw unwritable('--dir', dir, error);

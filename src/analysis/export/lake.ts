@@ -1,0 +1,202 @@
+/*
+ * `plegwatch export VIEW --format parquet`: each day of a cluster as `VIEW/cluster=NAME/day=2026-11-20/part.parquet`, where engines that
+ * know such folders find the columns `cluster` and `day`.
+ *
+ *   complete   every record of the day is stored or declared lost. A day that is not over is not exported
+ *   state      what the day was written from. While it is the same, nothing was added
+ *
+ * A day is written from one snapshot, which also says what is known of the day. If its rows can change later, each run writes it as long as Postgres
+ * has all of them. A file appears under its name with all its bytes. The manifest lists it just before: a run that is killed in between leaves
+ * the complete file beside it, to which the next run gives its name. Two runs write one view of a cluster one after the other.
+ */
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { and, eq, gte, lt, sql } from 'drizzle-orm';
+import { QueryBuilder } from 'drizzle-orm/pg-core';
+import { PlegwatchError } from '../../platform/errors.ts';
+import { nameOutput, unwritable, writeSynced } from '../../platform/outputFile.ts';
+import { withClient } from '../../store/connection.ts';
+import { rowsOf } from '../../store/cursor.ts';
+import { requireClusters } from '../../store/notFound.ts';
+import type { SqlRunner } from '../../store/runner.ts';
+import { rowOf } from '../../store/statement.ts';
+import { readColumns } from '../../store/statements.ts';
+import { Digest, type Files, isListed, type ListedFile, readManifest, writeManifest } from './manifest.ts';
+import { type LakeColumn, type LakeRow, lakeColumn, parquetOf } from './parquetFile.ts';
+import type { ExportCommand } from './request.ts';
+import { BEGIN, COMMIT, readDayState, readToday, tryLock } from './statements.ts';
+import { EXPORTED_VIEWS } from './views.ts';
+
+const DAY_MS = 86_400_000;
+const LOCK_PAUSE_MS = 500;
+
+/** The files of a view and a cluster. */
+interface Place {
+  readonly command: ExportCommand;
+  readonly cluster: string;
+  readonly folder: string;
+}
+
+/** Throws NOT_FOUND, EXPORT_UNWRITABLE or, when everything else is exported, EXPORT_DAMAGED. */
+export async function exportLake(command: ExportCommand): Promise<void> {
+  const { store, view, dir, from, to } = command;
+  const clusters = await requireClusters(store, command.cluster);
+  const settings = await store.readSettings();
+  const { kept } = EXPORTED_VIEWS[view];
+  const days = { events: settings.eventRetentionDays, findings: settings.findingRetentionDays, short: 2 }[
+    kept
+  ];
+  const damaged: string[] = [];
+  for (const cluster of clusters) {
+    const place = { command, cluster, folder: join(dir, view, `cluster=${cluster}`) };
+    await withClient(command, 'plegwatch export', async (runner) => {
+      const [now] = (await runner.run(readToday)).rows;
+      const today = now?.today ?? 0;
+      const last = Math.min(today, Math.ceil(to.getTime() / DAY_MS));
+      for (let day = Math.floor(from.getTime() / DAY_MS); day < last; day++) {
+        const isHeld = day > today - days;
+        await exclusively(runner, `plegwatch export ${view} of ${cluster}`, async () => {
+          const file = isHeld ? await exportDay(runner, place, day) : await checkDay(place, day);
+          if (file !== undefined) damaged.push(file);
+        });
+      }
+    });
+  }
+  const [first] = damaged;
+  if (first === undefined) return;
+  throw new PlegwatchError(
+    'EXPORT_DAMAGED',
+    `${first}${damaged.length > 1 ? ` and ${damaged.length - 1} more` : ''}: not the bytes that ${view} had when it was exported.`,
+    'Restore the files from a backup: Postgres no longer has all rows of these days.',
+  );
+}
+
+/** Runs `work` in a transaction while no other run of this name does; its snapshot is newer than what that one wrote. */
+async function exclusively(runner: SqlRunner, name: string, work: () => Promise<void>): Promise<void> {
+  for (;;) {
+    await runner.run(BEGIN);
+    const isFree = (await runner.run(tryLock, [name])).rows[0]?.locked === true;
+    if (isFree) await work();
+    await runner.run(COMMIT);
+    if (isFree) return;
+    await wait(LOCK_PAUSE_MS);
+  }
+}
+
+/** Returns the file if it is damaged, and Postgres has fewer rows than it had. */
+async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<string | undefined> {
+  const { command, cluster, folder } = place;
+  const { print, view } = command;
+  const at = placeOf(place, day);
+  const [known] = (await runner.run(readDayState, [cluster, at.date])).rows;
+  if (known === undefined) return undefined;
+  const files = await readManifest(folder);
+  const listed = files[at.date];
+  const isIntact = listed !== undefined && (await isThere(at, listed));
+  const says = (what: string, { complete }: { readonly complete: boolean }) =>
+    print(`${at.name}: ${what}${complete ? '' : ', not complete'}`);
+  if (isIntact && listed.state === known.state && !EXPORTED_VIEWS[view].changes) {
+    if (listed.complete !== known.complete)
+      await list(folder, files, at.date, { ...listed, complete: known.complete });
+    says('kept', known);
+    return undefined;
+  }
+  const written = { ...(await writeDay(runner, place, day)), ...known };
+  if (listed !== undefined && written.rows < listed.rows) {
+    await rm(at.part);
+    says(`kept, because Postgres has only ${written.rows} of its ${listed.rows} rows`, listed);
+    return isIntact ? undefined : at.file;
+  }
+  await list(folder, files, at.date, written);
+  await nameOutput('--dir', at.part, at.file);
+  says(`${written.rows} ${written.rows === 1 ? 'row' : 'rows'}`, written);
+  return undefined;
+}
+
+/** Returns the file of a day that Postgres no longer has if it is damaged. */
+async function checkDay(place: Place, day: number): Promise<string | undefined> {
+  const at = placeOf(place, day);
+  const listed = (await readManifest(place.folder))[at.date];
+  if (listed === undefined) return undefined;
+  const isIntact = await isThere(at, listed);
+  if (isIntact) place.command.print(`${at.name}: kept${listed.complete ? '' : ', not complete'}`);
+  return isIntact ? undefined : at.file;
+}
+
+function placeOf({ folder, cluster, command: { view } }: Place, day: number) {
+  const date = new Date(day * DAY_MS).toISOString().slice(0, 10);
+  const ofDay = join(folder, `day=${date}`);
+  const file = join(ofDay, 'part.parquet');
+  return {
+    date,
+    file,
+    folder: ofDay,
+    part: join(ofDay, '_part.parquet'),
+    name: `${view}/cluster=${cluster}/day=${date}`,
+  };
+}
+
+async function isThere(at: ReturnType<typeof placeOf>, listed: ListedFile): Promise<boolean> {
+  if (await isListed(at.file, listed)) return true;
+  if (!(await isListed(at.part, listed))) return false;
+  await nameOutput('--dir', at.part, at.file);
+  return true;
+}
+
+const list = (folder: string, files: Files, date: string, file: ListedFile): Promise<void> =>
+  writeManifest(folder, { ...files, [date]: file });
+
+async function writeDay(
+  runner: SqlRunner,
+  place: Place,
+  day: number,
+): Promise<Pick<ListedFile, 'rows' | 'bytes' | 'sha256'>> {
+  const { view } = place.command;
+  const { folder, part } = placeOf(place, day);
+  await mkdir(folder, { recursive: true }).catch((error: unknown) => {
+    throw unwritable('--dir', folder, error);
+  });
+  const all = (await runner.run(readColumns, [view])).rows;
+  const hasDay = all.some(({ name }) => name === 'day');
+  // These are in the names of the folders.
+  const columns = all
+    .filter(({ name }) => name !== 'cluster' && name !== 'day')
+    .map(({ name, type }) => lakeColumn(name, type));
+  const digest = new Digest();
+  let count = 0;
+  async function* counted(): AsyncGenerator<LakeRow> {
+    const row = rowOf(Object.fromEntries(columns.map(({ name, field }) => [name, field])));
+    for await (const read of rowsOf(runner, queryOf(place, columns, day, hasDay), row)) {
+      count += 1;
+      yield read;
+    }
+  }
+  async function* digested(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of parquetOf(columns, counted())) {
+      digest.add(chunk);
+      yield chunk;
+    }
+  }
+  await writeSynced('--dir', part, digested());
+  return { rows: count, ...digest.end() };
+}
+
+function queryOf(
+  { command: { view }, cluster }: Place,
+  columns: readonly LakeColumn[],
+  day: number,
+  hasDay: boolean,
+) {
+  const { rows, time } = EXPORTED_VIEWS[view];
+  const at = (days: number) => new Date((day + days) * DAY_MS).toISOString();
+  const selected = columns.map(
+    ({ name, select }) => [name, select(sql`${sql.identifier(name)}`).as(name)] as const,
+  );
+  const isOfDay = hasDay ? sql`day = ${at(0).slice(0, 10)}` : and(gte(time, at(0)), lt(time, at(1)));
+  return new QueryBuilder()
+    .select(Object.fromEntries(selected))
+    .from(rows)
+    .where(and(isOfDay, eq(rows.cluster, cluster)))
+    .toSQL();
+}

@@ -1,0 +1,263 @@
+/*
+ * `plegwatch export --format parquet`: every value of every view, and what becomes of days that are incomplete, completed later, damaged, killed, or
+ * no longer in Postgres.
+ */
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { EXPORTED_VIEWS } from '../../src/analysis/export/views.ts';
+import { agentIncarnation } from '../support/batches.ts';
+import { CLI } from '../support/build.ts';
+import { plegwatch } from '../support/commandLine.ts';
+import { commitAll } from '../support/committed.ts';
+import { query, startServer, type TestServer } from '../support/database.ts';
+import { evidence, NODE_INFO, NOT_READY, UNHEALTHY } from '../support/evidence.ts';
+import { askDuckDb, askPostgres } from '../support/lake.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/waitFor.ts';
+
+const DAY_MS = 86_400_000;
+const MANY = 200_000;
+const dayAgo = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
+/** All that is stored here was recorded at noon of the first of these days. */
+const [DAY, TODAY] = [dayAgo(3), dayAgo(0)];
+const NOON_AGO_MS = Date.now() - Date.parse(`${DAY}T12:00:00Z`);
+
+let server: TestServer;
+let databaseUrl: string;
+let reader: string;
+let dir: string;
+
+needs('postgres')('plegwatch export --format parquet', () => {
+  beforeAll(async () => {
+    server = await startServer();
+  });
+  afterAll(() => server?.stop());
+  beforeEach(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'lake-'));
+    databaseUrl = await server.database();
+    reader = await server.reader(databaseUrl);
+    return () => rmSync(dir, { recursive: true, force: true });
+  });
+
+  const agentAtNoon = (node: string) => agentIncarnation(node, 1, NOON_AGO_MS);
+  const storeDay = (node: string) => commitAll(databaseUrl, [agentAtNoon(node).batch(1, evidence())]);
+  const argsOf = (view: string) => [
+    ...['export', view, '--format', 'parquet', '--dir', dir, '--database-url', reader],
+    ...['--from', DAY, '--to', TODAY],
+  ];
+  /** The lines of the days without their places. */
+  const exported = async (view: string) => {
+    const { code, stdout, stderr } = await plegwatch(argsOf(view));
+    const lines = stdout.split('\n').filter((line) => line !== '');
+    return { code, stderr, ofDay: lines[0]?.split(`${view}/cluster=test/day=${DAY}: `)[1], lines };
+  };
+  const folderOf = (view: string) => join(dir, view, 'cluster=test');
+  const fileOf = (view: string) => join(folderOf(view), `day=${DAY}`, 'part.parquet');
+  const partOf = (view: string) => join(folderOf(view), `day=${DAY}`, '_part.parquet');
+  const listedOf = (view: string) =>
+    JSON.parse(readFileSync(join(folderOf(view), '_manifest.json'), 'utf8')).files[DAY];
+  const isAsListed = (view: string) =>
+    createHash('sha256')
+      .update(readFileSync(fileOf(view)))
+      .digest('hex') === listedOf(view).sha256;
+  const read = (view: string, columns: string) =>
+    askDuckDb([
+      "SET TimeZone = 'UTC'",
+      `SELECT ${columns} FROM read_parquet('${dir}/${view}/*/*/*.parquet', hive_partitioning = true,
+         hive_types = {'cluster': VARCHAR, 'day': DATE})`,
+    ]);
+  const countOf = async (view: string) => (await read(view, 'count(*)')).rows[0]?.[0];
+  const storeMany = async () => {
+    await storeDay('node-a');
+    await query(databaseUrl, `SELECT store.make_partition('node_condition', $1::date)`, [DAY]);
+    await query(
+      databaseUrl,
+      `INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message)
+       SELECT $1::date + i * interval '1 ms', $1::date, node_id, cluster_id, 'False', 'KubeletNotReady', repeat('x', 100)
+       FROM store.node, generate_series(1, ${MANY}) AS i WHERE name = 'node-a'`,
+      [DAY],
+    );
+  };
+
+  test('each view has the values that Postgres has, in a file for each day that is over', async () => {
+    await storeDay('node-a');
+    await query(databaseUrl, `SELECT store.make_partition('node_condition', $1::date)`, [DAY]);
+    for (const text of [UNHEALTHY, NOT_READY, NODE_INFO]) {
+      await query(databaseUrl, text);
+      await query(databaseUrl, text.replaceAll('now()', `timestamptz '${DAY} 13:00:00.000001+00'`));
+    }
+    await query(
+      databaseUrl,
+      `UPDATE store.container SET pod_name = 'под-👩‍🚀-\\"''%_' || chr(1) || chr(10), pod_namespace = '日本'`,
+    );
+    const extremes = 'CASE seq % 2 WHEN 0 THEN 9223372036854775807 ELSE -9223372036854775808 END';
+    await query(databaseUrl, `UPDATE store.container_event SET created_ns = ${extremes}`);
+    const views = Object.entries(EXPORTED_VIEWS);
+    const empty: string[] = [];
+    for (const [view, { time }] of views) {
+      const { code, stderr, lines } = await exported(view);
+      expect([view, code, stderr, lines.length > 0]).toEqual([view, 0, '', true]);
+      const { columns } = await askPostgres(reader, `SELECT * FROM plegwatch.${view} LIMIT 0`);
+      const isOver = columns.includes('day')
+        ? 'day < $1::date'
+        : `${time.name} < $1::date::timestamp AT TIME ZONE 'UTC'`;
+      const texts = columns.map((name) => (['proof', 'labels'].includes(name) ? `${name}::text` : name));
+      const inPostgres = `SELECT ${texts.join(', ')} FROM plegwatch.${view} WHERE ${isOver}`;
+      const expected = await askPostgres(reader, inPostgres, [TODAY]);
+      const found = await read(view, columns.map((name) => `"${name}"`).join(', '));
+      const sorted = (rows: readonly (readonly unknown[])[]) => rows.map((row) => JSON.stringify(row)).sort();
+      expect([view, sorted(found.rows)]).toEqual([view, sorted(expected.rows)]);
+      if (found.rows.length === 0) empty.push(view);
+    }
+    // Lags are kept for two days; of the others, this history has none.
+    expect(empty).toEqual(['status_lags']);
+  });
+
+  test('a day without rows has a file without rows', async () => {
+    await storeDay('node-a');
+    const { lines } = await exported('findings');
+    expect(lines.slice(1).map((line) => line.split(': ')[1])).toEqual(['0 rows', '0 rows']);
+    expect(readdirSync(folderOf('findings'))).toEqual([
+      '_manifest.json',
+      ...[3, 2, 1].map((days) => `day=${dayAgo(days)}`),
+    ]);
+  });
+
+  test('a day is incomplete until all that agents recorded of it is stored, and is written only when rows were added', async () => {
+    const agent = agentAtNoon('node-a');
+    const records = evidence();
+    const [head, tail] = [records.slice(0, 4), records.slice(4)];
+    await commitAll(databaseUrl, [agent.batch(1, head)]);
+    // As if it had been silent since three minutes after noon.
+    await query(databaseUrl, `UPDATE store.epoch SET complete_through = $1::date + time '12:03'`, [DAY]);
+    const view = 'relist_minutes';
+    const first = await exported(view);
+    expect(first.ofDay).toMatch(/^\d+ rows?, not complete$/);
+    expect(listedOf(view).complete).toBe(false);
+    const { mtimeMs } = statSync(fileOf(view));
+    expect((await exported(view)).ofDay).toBe('kept, not complete');
+    await commitAll(databaseUrl, [agent.batch(5, tail)]);
+    const second = await exported(view);
+    expect(second.ofDay).toMatch(/^\d+ rows?$/);
+    expect(Number.parseInt(second.ofDay ?? '', 10)).toBeGreaterThan(Number.parseInt(first.ofDay ?? '', 10));
+    expect(listedOf(view)).toMatchObject({ complete: true, rows: Number.parseInt(second.ofDay ?? '', 10) });
+    expect(statSync(fileOf(view)).mtimeMs).toBeGreaterThan(mtimeMs);
+    expect((await exported(view)).ofDay).toBe('kept');
+  });
+
+  test('a complete day is written again when an agent that was not known delivers its records of it', async () => {
+    const view = 'container_events';
+    await storeDay('node-a');
+    const before = Number.parseInt((await exported(view)).ofDay ?? '', 10);
+    await storeDay('node-b');
+    expect((await exported(view)).ofDay).toBe(`${2 * before} rows`);
+    expect(await countOf(view)).toBe(`${2 * before}`);
+  });
+
+  test('a finding that was resolved after its day was exported is written again', async () => {
+    await storeDay('node-a');
+    await exported('findings');
+    const resolved = async () => (await read('findings', 'count(resolved_at)')).rows[0]?.[0];
+    expect(await resolved()).toBe('0');
+    await query(
+      databaseUrl,
+      `INSERT INTO store.finding_update (node_id, cluster_id, day, finding_id, what, at)
+       SELECT node_id, cluster_id, day, finding_id, 'resolved', detected_at FROM store.finding WHERE kind = 'missed' LIMIT 1`,
+    );
+    await exported('findings');
+    expect(await resolved()).toBe('1');
+  });
+
+  test('a run that is killed leaves no half of a file under its name, and the next one exports the day', async () => {
+    const view = 'node_conditions';
+    await storeMany();
+    const run = spawn(process.execPath, [CLI, ...argsOf(view)], { stdio: 'ignore' });
+    await until(() => existsSync(partOf(view)));
+    run.kill('SIGKILL');
+    await once(run, 'exit');
+    expect(existsSync(fileOf(view))).toBe(false);
+    expect((await exported(view)).ofDay).toBe(`${MANY} rows`);
+    expect(readdirSync(join(folderOf(view), `day=${DAY}`))).toEqual(['part.parquet']);
+    expect([await countOf(view), isAsListed(view)]).toEqual([`${MANY}`, true]);
+  });
+
+  test('a run that was killed before a complete file had its name is finished by the next one', async () => {
+    const view = 'container_events';
+    await storeDay('node-a');
+    await exported(view);
+    renameSync(fileOf(view), partOf(view));
+    expect((await exported(view)).ofDay).toBe('kept');
+    expect(isAsListed(view)).toBe(true);
+  });
+
+  test('two runs at once export each day once, and leave the files that the manifest lists', async () => {
+    const view = 'container_events';
+    await storeDay('node-a');
+    await query(databaseUrl, `UPDATE store.container SET pod_name = repeat('x', 100000)`);
+    const runs = await Promise.all([exported(view), exported(view)]);
+    expect(runs.map(({ code, stderr }) => [code, stderr])).toEqual([
+      [0, ''],
+      [0, ''],
+    ]);
+    for (const at of [0, 1, 2])
+      expect(runs.map(({ lines }) => lines[at]?.split(': ')[1] === 'kept').sort()).toEqual([false, true]);
+    expect(isAsListed(view)).toBe(true);
+  });
+
+  test('a file with a changed byte is written again, or is an error once Postgres no longer has its day', async () => {
+    const view = 'container_events';
+    await storeDay('node-a');
+    const rows = (await exported(view)).ofDay;
+    const change = () => {
+      const bytes = readFileSync(fileOf(view));
+      bytes[20] = (bytes[20] ?? 0) ^ 1;
+      writeFileSync(fileOf(view), bytes);
+    };
+    change();
+    expect((await exported(view)).ofDay).toBe(rows);
+    expect(isAsListed(view)).toBe(true);
+    await query(databaseUrl, `UPDATE store.setting SET value = '2' WHERE key = 'event_retention_days'`);
+    expect(await exported(view)).toMatchObject({ code: 0, ofDay: 'kept' });
+    change();
+    const { code, stderr } = await exported(view);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('[EXPORT_DAMAGED]')]);
+    expect(stderr).toContain(fileOf(view));
+  });
+
+  test('a file is not replaced by one with fewer rows', async () => {
+    const view = 'node_conditions';
+    await storeMany();
+    await exported(view);
+    await query(
+      databaseUrl,
+      "DELETE FROM store.node_condition WHERE day = $1 AND at <> $1::date + interval '1 ms'",
+      [DAY],
+    );
+    const { code, ofDay } = await exported(view);
+    expect([code, ofDay]).toEqual([0, `kept, because Postgres has only 1 of its ${MANY} rows`]);
+    expect([await countOf(view), isAsListed(view)]).toEqual([`${MANY}`, true]);
+  });
+
+  test('a day with more rows than the memory can hold is written', async () => {
+    await storeMany();
+    const { code, stdout } = await plegwatch(argsOf('node_conditions'), {
+      NODE_OPTIONS: '--max-old-space-size=64',
+    });
+    expect([code, stdout]).toEqual([0, expect.stringContaining(`: ${MANY} rows\n`)]);
+    expect(await countOf('node_conditions')).toBe(`${MANY}`);
+  });
+});

@@ -1,0 +1,66 @@
+/*
+ * Asks a lake of `plegwatch export --format parquet` through DuckDB. Answers of all engines have one form, in which they can be compared: times and
+ * dates as ISO texts in UTC, times to the microsecond; integers of 64 bits and decimals as texts.
+ */
+import {
+  DuckDBDateValue,
+  DuckDBDecimalValue,
+  DuckDBInstance,
+  DuckDBListValue,
+  DuckDBTimestampTZValue,
+} from '@duckdb/node-api';
+import { Client } from 'pg';
+import { DRIVER_TYPES } from '../../src/store/runner.ts';
+import { timeOf } from '../../src/store/schema/time.ts';
+
+export interface Answer {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly unknown[])[];
+}
+
+/** The last of these statements is the question. */
+export async function askDuckDb(statements: readonly string[]): Promise<Answer> {
+  const instance = await DuckDBInstance.create(':memory:', { threads: '2' });
+  const connection = await instance.connect();
+  try {
+    for (const statement of statements.slice(0, -1)) await connection.run(statement);
+    const reader = await connection.runAndReadAll(statements.at(-1) ?? '');
+    return { columns: reader.columnNames(), rows: reader.getRows().map((row) => row.map(ofDuckDb)) };
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
+  }
+}
+
+function ofDuckDb(value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value);
+  if (value instanceof DuckDBTimestampTZValue) return isoOf(value.micros);
+  if (value instanceof DuckDBDateValue) return String(value);
+  if (value instanceof DuckDBDecimalValue) return String(value);
+  if (value instanceof DuckDBListValue) return value.items.map(ofDuckDb);
+  return value;
+}
+
+function isoOf(micros: bigint): string {
+  const second = micros >= 0n || micros % 1_000_000n === 0n ? micros / 1_000_000n : micros / 1_000_000n - 1n;
+  const date = new Date(Number(second) * 1000).toISOString().slice(0, 19);
+  return `${date}.${String(micros - second * 1_000_000n).padStart(6, '0')}Z`;
+}
+
+export async function askPostgres(
+  databaseUrl: string,
+  text: string,
+  values: unknown[] = [],
+): Promise<Answer> {
+  const client = new Client({ connectionString: databaseUrl, types: DRIVER_TYPES });
+  await client.connect();
+  try {
+    await client.query("SET TimeZone = 'UTC'");
+    const { fields, rows } = await client.query<unknown[]>({ text, values, rowMode: 'array' });
+    return { columns: fields.map(({ name }) => name), rows: rows.map((row) => row.map(ofPostgres)) };
+  } finally {
+    await client.end();
+  }
+}
+
+const ofPostgres = (value: unknown): unknown => timeOf(value) ?? value;
