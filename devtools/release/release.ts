@@ -1,10 +1,10 @@
 /*
- * Collects a release from what `make image` built into dist/release/, which it empties first: images, chart, CRD, kubectl's plugin, lists of
- * components, notices, provenance and the digests of them all, which a key signs if one is given. Run by `make release`.
+ * Collects a release from what `make image` built into dist/release/, which it empties first: images, chart, CRD, kubectl's plugin, queries of a
+ * lake, lists of components, notices, provenance and the digests of them all, which a key signs if one is given. Run by `make release`.
  *
  *   node devtools/release/release.ts [--key KEY] [FOLDER [IMAGES]]        FOLDER: a new one
  */
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { VERSION } from '../../src/platform/version.ts';
@@ -45,7 +45,8 @@ if (built !== revision()) {
   throw new Error(`${images} has an image of ${built}, and the checkout is ${revision()}: run make image`);
 }
 writeChart(out, { image, publisher: by, created: new Date(commitTime()) });
-for (const path of [CRD, 'LICENSE', NOTICES]) copyFileSync(from(path), join(out, basename(path)));
+const lake = readdirSync(from('lake')).map((name) => `lake/${name}`);
+for (const path of [CRD, 'LICENSE', NOTICES, ...lake]) copyFileSync(from(path), join(out, basename(path)));
 writePlugin(out, by);
 
 const packages = bundledPackages();

@@ -2,6 +2,7 @@
  * Asks a lake of `plegwatch export --format parquet` through DuckDB. Answers of all engines have one form, in which they can be compared: times and
  * dates as ISO texts in UTC, times to the microsecond; integers of 64 bits and decimals as texts.
  */
+import { readFileSync } from 'node:fs';
 import {
   DuckDBDateValue,
   DuckDBDecimalValue,
@@ -17,6 +18,24 @@ export interface Answer {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
 }
+
+/** The files of an engine in lake/. */
+export function lakeSql(engine: string) {
+  const read = (name: string) =>
+    readFileSync(new URL(`../../lake/${engine}-${name}.sql`, import.meta.url), 'utf8');
+  const setUp = statementsOf(read('views'));
+  return {
+    setUp,
+    views: setUp.flatMap((sql) => /^CREATE (?:TEMPORARY )?VIEW (\w+)/m.exec(sql)?.[1] ?? []),
+    questions: statementsOf(read('questions')).map((sql) => ({
+      heading: [...sql.matchAll(/^-- (.*)/gm)].at(-1)?.[1] ?? '',
+      sql,
+    })),
+  };
+}
+
+const statementsOf = (text: string): readonly string[] =>
+  text.split(/;\n/).filter((sql) => sql.trim() !== '');
 
 /** The last of these statements is the question. */
 export async function askDuckDb(statements: readonly string[]): Promise<Answer> {
