@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test cluster-test versions test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions pictures experiment image release verify-release advisories cluster clean
+.PHONY: help check demo test cluster-test versions lake test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions pictures experiment image release verify-release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -28,7 +28,7 @@ check: lint ## Run the quick checks while you work: style, types, imports, unit 
 
 test: ## Run all tests on real services (25 to 40 minutes; TESTS="test/integration/sql" runs only those)
 	@$(call prepare,test)
-	@$(node) node_modules/vitest/vitest.mjs run --project '!cluster' --project '!versions' $(TESTS)
+	@$(node) node_modules/vitest/vitest.mjs run --project '!cluster' --project '!versions' --project '!spark' $(TESTS)
 
 cluster-test: ## Install plegwatch in a real cluster of two nodes, and break every part of it (root; 10 minutes)
 	@$(call prepare,cluster)
@@ -38,7 +38,11 @@ versions: ## Try real kubelets 1.28 to 1.37 with real containerds 1.7 to 2.4, an
 	@$(call prepare,versions)
 	@failed=0; $(node) node_modules/vitest/vitest.mjs run --project versions --maxWorkers=2 $(if $(VERSIONS),-t '$(VERSIONS)') || failed=$$?; $(MAKE) --no-print-directory generate; exit $$failed
 
-test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, 100,000 operations on inboxes, a soak, critest, a large fleet, replicas that die, real versions, the long benchmark (root)
+lake: ## Ask a lake of Parquet files the documented questions through Spark (two minutes; fetches 500 MB)
+	@$(call prepare,node npm postgres spark)
+	@$(node) node_modules/vitest/vitest.mjs run --project spark
+
+test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, 100,000 operations on inboxes, a soak, critest, a large fleet, replicas that die, real versions, a lake, the long benchmark (root)
 	@$(MAKE) histories HISTORIES=1000000
 	@$(MAKE) torture TORTURE='--schedules 100 --operations 100000 --quiet'
 	@$(MAKE) soak
@@ -47,6 +51,7 @@ test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, 
 	@PLEGWATCH_REPLICA_MINUTES=10 PLEGWATCH_REPLICA_NODES=100 $(node) node_modules/vitest/vitest.mjs run test/integration/replicas.test.ts
 	@PLEGWATCH_HUNG_PODS=109 $(node) node_modules/vitest/vitest.mjs run test/integration/hungList.test.ts
 	@$(MAKE) versions
+	@$(MAKE) lake
 	@$(MAKE) bench PLEGWATCH_BENCH_LONG=1
 
 torture: ## Search for lost records under random faults (3 minutes; TORTURE='--seed N' repeats a schedule)

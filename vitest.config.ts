@@ -1,7 +1,7 @@
 /*
- * Six projects: `unit` and `unit-alone` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
- * `kubelet` (real kubelets, which mostly wait for the next relist), `versions` (`make versions`) and `cluster` (a whole cluster;
- * `make cluster-test`). The first four run side by side: kubelets wait for their relists most of the time. Every file starts services of its own, on
+ * Seven projects: `unit` and `unit-alone` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
+ * `kubelet` (real kubelets, which mostly wait for the next relist), `versions` (`make versions`), `spark` (`make lake`)
+ * and `cluster` (a whole cluster; `make cluster-test`). The first four run side by side: kubelets wait for their relists most of the time. Every file starts services of its own, on
  * ports, folders and control groups of its own.
  */
 import { globSync, readFileSync } from 'node:fs';
@@ -20,6 +20,7 @@ const filesAsText = {
 
 const KUBELET = ['test/kubelet/**/*.test.ts'];
 const VERSIONS = ['test/versions/**/*.test.ts'];
+const SPARK = ['test/spark/**/*.test.ts'];
 const CLUSTER = ['test/cluster/**/*.test.ts'];
 const INTEGRATION = [
   'test/integration/**/*.test.ts',
@@ -28,7 +29,7 @@ const INTEGRATION = [
   'src/agent/observe/stream/subscription*.test.ts',
   'src/cri/listCall.test.ts',
 ];
-const SLOW = [...INTEGRATION, ...KUBELET, ...VERSIONS, ...CLUSTER];
+const SLOW = [...INTEGRATION, ...KUBELET, ...VERSIONS, ...SPARK, ...CLUSTER];
 
 /**
  * Unit tests that replace clocks, modules or methods (`vi`) have a process of their own for each file. The others share a few processes: to start one
@@ -113,6 +114,10 @@ export default defineConfig({
       {
         extends: true,
         test: { ...services, name: 'kubelet', include: KUBELET },
+      },
+      {
+        extends: true,
+        test: { ...services, name: 'spark', include: SPARK, hookTimeout: 1_200_000 },
       },
       {
         extends: true,

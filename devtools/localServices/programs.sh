@@ -25,6 +25,7 @@ chromium_series=150 chromium_suite=bookworm
 nftables_series=1.0 nftables_suite=bookworm
 promtool_series=3.5 promtool_suite=forky
 operator_crds_version=0.85.0
+spark_version=4.0.5 java_series=17.0 java_suite=bookworm
 images_version=2
 # The versions of Go programs are pinned in their go.mod.
 module_version() { awk -v m="$2" '{ sub(/^require /, "") } $1 == m && $2 ~ /^v/ { print substr($2, 2); exit }' "$services_dir/$1/go.mod"; }
@@ -65,6 +66,7 @@ nftables_dir=$cache/nftables-$nftables_series-$nftables_suite
 promtool_dir=$cache/promtool-$promtool_series-$promtool_suite
 operator_crds_dir=$cache/operator-crds-$operator_crds_version
 images_dir=$cache/images-$images_version
+spark_dir=$cache/spark-$spark_version-java-$java_series-$java_suite
 kubernetes_dir=$cache/kubernetes-$kubernetes_version
 helm_dir=$cache/helm-$helm_version
 cosign_dir=$cache/cosign-$cosign_version
@@ -99,7 +101,7 @@ program_names=(
   node postgres initdb pgbouncer redis-server
   {containerd,ctr,containerd-shim}-{2.4,2.3,2.2,2.1,1.7,1.6}
   runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-{1.37,1.33,1.30,1.28} kube-controller-manager kube-scheduler kube-proxy coredns helm cosign otelcol promtool operator-crds criclient
-  cni-ptp nft buildah registry skopeo chromium critest
+  cni-ptp nft buildah registry skopeo chromium critest spark
 )
 
 # program_path NAME: where the program is, or will be once it is prepared. Returns 2 for an unknown name.
@@ -136,6 +138,7 @@ program_path() {
     operator-crds) echo "$operator_crds_dir" ;;
     critest) echo "$critest_dir/critest" ;;
     criclient) echo "$criclient_dir/criclient" ;;
+    spark) echo "$spark_dir/bin/spark" ;;
     *) return 2 ;;
   esac
 }

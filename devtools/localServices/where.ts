@@ -44,7 +44,8 @@ export type ProgramName =
   | 'promtool'
   | 'operator-crds'
   | 'critest'
-  | 'criclient';
+  | 'criclient'
+  | 'spark';
 
 /** Thrown when a program is not on this machine; `cure` is the command that prepares it. */
 export class ProgramMissing extends PlegwatchError {

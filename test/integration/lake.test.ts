@@ -1,54 +1,37 @@
 /*
  * The questions in lake/, asked of a lake by DuckDB: each has, on a history of two clusters and seven days, the whole answer that Postgres has to the
- * question of the same heading in docs/how-to/questions.md.
+ * question of the same heading in docs/how-to/questions.md. test/spark/lake.test.ts does the same with Spark.
  */
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { plegwatch } from '../support/commandLine.ts';
-import { startServer, type TestServer } from '../support/database.ts';
 import { documentedSql } from '../support/documentedQuestions.ts';
-import { askDuckDb, askPostgres, lakeSql } from '../support/lake.ts';
+import { askDuckDb, askPostgres, lakeSql, type StoredLake, storeLake } from '../support/lake.ts';
 import { needs } from '../support/needs.ts';
-import { writeHistory } from '../support/storedHistory.ts';
 
 const DUCKDB = lakeSql('duckdb');
-const SIZE = { nodes: 30, days: 7, lives: 120, busy: 10, step: 600 } as const;
 
 needs('postgres')('a lake', () => {
-  let server: TestServer;
-  let reader: string;
-  let dir: string;
+  let lake: StoredLake;
 
   beforeAll(async () => {
-    server = await startServer();
-    dir = mkdtempSync(join(tmpdir(), 'lake-'));
-    const databaseUrl = await server.database();
-    reader = await server.reader(databaseUrl);
-    await writeHistory(databaseUrl, SIZE);
-    for (const view of DUCKDB.views) {
-      const args = ['export', view, '--format', 'parquet', '--dir', dir, '--database-url', reader];
-      const { code, stderr } = await plegwatch([...args, '--from', '-8d']);
-      expect([view, code, stderr]).toEqual([view, 0, '']);
-    }
+    lake = await storeLake(DUCKDB.views);
   });
-  afterAll(async () => {
-    await server?.stop();
-    if (dir !== undefined) rmSync(dir, { recursive: true });
-  });
+  afterAll(() => lake?.stop());
+
+  const ask = (sql: string) => askDuckDb([`SET file_search_path = '${lake.dir}'`, ...DUCKDB.setUp, sql]);
 
   it('the name of a cluster stays a text that looks like a number', async () => {
-    cpSync(join(dir, 'findings/cluster=east'), join(dir, 'findings/cluster=007'), { recursive: true });
-    const names = 'SELECT DISTINCT cluster FROM findings ORDER BY cluster';
-    const { rows } = await askDuckDb([`SET file_search_path = '${dir}'`, ...DUCKDB.setUp, names]);
-    rmSync(join(dir, 'findings/cluster=007'), { recursive: true });
+    const folderOf = (name: string) => join(lake.dir, `findings/cluster=${name}`);
+    cpSync(folderOf('east'), folderOf('007'), { recursive: true });
+    const { rows } = await ask('SELECT DISTINCT cluster FROM findings ORDER BY cluster');
+    rmSync(folderOf('007'), { recursive: true });
     expect(rows).toEqual([['007'], ['east'], ['west']]);
   });
 
   it.each(DUCKDB.questions)('"$heading" has the answer of Postgres in DuckDB', async ({ heading, sql }) => {
-    const found = await askDuckDb([`SET file_search_path = '${dir}'`, ...DUCKDB.setUp, sql]);
-    expect(found).toEqual(await askPostgres(reader, documentedSql(heading)));
+    const found = await ask(sql);
+    expect(found).toEqual(await askPostgres(lake.reader, documentedSql(heading)));
     expect(found.rows.length).toBeGreaterThan(0);
   });
 });

@@ -1,8 +1,10 @@
 /*
- * Asks a lake of `plegwatch export --format parquet` through DuckDB. Answers of all engines have one form, in which they can be compared: times and
+ * Lakes of `plegwatch export --format parquet`, and questions to them. Answers of all engines have one form, in which they can be compared: times and
  * dates as ISO texts in UTC, times to the microsecond; integers of 64 bits and decimals as texts.
  */
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import {
   DuckDBDateValue,
   DuckDBDecimalValue,
@@ -13,10 +15,43 @@ import {
 import { Client } from 'pg';
 import { DRIVER_TYPES } from '../../src/store/runner.ts';
 import { timeOf } from '../../src/store/schema/time.ts';
+import { plegwatch } from './commandLine.ts';
+import { startServer } from './database.ts';
+import { writeHistory } from './storedHistory.ts';
 
 export interface Answer {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
+}
+
+const SIZE = { nodes: 30, days: 7, lives: 120, busy: 10, step: 600 } as const;
+
+/** A lake with the history of storedHistory.sql. */
+export interface StoredLake {
+  readonly dir: string;
+  /** The URL of a reader of the database that it was exported from. */
+  readonly reader: string;
+  stop(): Promise<void>;
+}
+
+export async function storeLake(views: readonly string[]): Promise<StoredLake> {
+  const server = await startServer();
+  const dir = mkdtempSync(join(tmpdir(), 'lake-'));
+  const databaseUrl = await server.database();
+  const reader = await server.reader(databaseUrl);
+  await writeHistory(databaseUrl, SIZE);
+  for (const view of views) {
+    const args = ['export', view, '--format', 'parquet', '--dir', dir, '--database-url', reader];
+    const { code, stderr } = await plegwatch([...args, '--from', '-8d']);
+    if (code !== 0) throw new Error(`plegwatch export ${view}: ${stderr}`);
+  }
+  return {
+    ...{ dir, reader },
+    async stop() {
+      await server.stop();
+      rmSync(dir, { recursive: true });
+    },
+  };
 }
 
 /** The files of an engine in lake/. */
