@@ -18,7 +18,7 @@ const ListedFile = v.object({
   sha256: v.string(),
   /** Whether no more records of the day could come. */
   complete: v.boolean(),
-  /** Of what was stored of the day (readDayState.sql). */
+  /** The state of the day in Postgres when it was written (readDayState.sql). */
   state: v.string(),
 });
 export type ListedFile = v.InferOutput<typeof ListedFile>;

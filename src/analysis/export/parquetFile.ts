@@ -94,7 +94,7 @@ export async function* parquetOf(
     compressors: { ZSTD: (bytes) => zstdCompressSync(bytes, ZSTD) },
     createdBy: 'plegwatch',
   });
-  /** What was written since the last call. It is valid until the next one. */
+  /** The bytes since the last call, valid until the next one. */
   const written = () => {
     const bytes = writer.getBytes();
     writer.index = 0;

@@ -1,4 +1,4 @@
--- What is known of a day (UTC) of a cluster.
+-- The state of a day (UTC) of a cluster.
 -- $1 cluster, $2 the day
 --   complete  every record of the day that an agent wrote is stored or declared lost. An epoch that is given up has ended
 --   state     changes when records of the day were stored since it was last read; it may also change without that
