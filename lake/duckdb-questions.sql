@@ -1,4 +1,39 @@
--- Questions of docs/how-to/questions.md, asked of a lake through DuckDB. Run after duckdb-views.sql.
+-- Questions of docs/how-to/questions.md, asked of a lake through DuckDB. Run after duckdb-views.sql. The lengths of
+-- intervals are reckoned here, because a file has that at the export where an interval has not ended.
+
+-- Which kubelets fell back this week, when, and what broke the stream?
+SELECT cluster, node, not_before, from_at, reason, our_stream_ended_with, message, runtime_name, runtime_version
+FROM fallback_intervals
+WHERE from_at > now() - INTERVAL 8 DAY
+ORDER BY cluster, node, from_at;
+
+-- How many hours did each node spend in fallback in the last 30 days?
+SELECT cluster, node, count(*) AS fallbacks, round_as_numeric(sum(epoch(coalesce(to_at, now()) - from_at)) / 3600, 1) AS hours
+FROM fallback_intervals
+WHERE from_at > now() - INTERVAL 30 DAY
+GROUP BY cluster, node
+ORDER BY 4 DESC, cluster, node;
+
+-- Which broken streams cost a fallback?
+SELECT s.cluster, s.node, s.closed_at, s.code, s.runtime_name, s.runtime_version, f.from_at AS fell_back_at,
+       epoch(coalesce(f.to_at, now()) - f.from_at) / 3600 AS hours
+FROM stream_sessions s
+LEFT JOIN fallback_intervals f ON f.cluster = s.cluster AND f.node = s.node
+  AND f.from_at BETWEEN s.closed_at - INTERVAL 10 SECOND AND s.closed_at + INTERVAL 5 MINUTE
+WHERE s.closed_at > now() - INTERVAL 8 DAY
+ORDER BY s.cluster, s.node, s.closed_at;
+
+-- How much work does Evented PLEG save the kubelet here?
+SELECT k.cluster, f.node IS NOT NULL AS in_fallback, round_as_numeric(sum(k.counted_ms) / 3.6e6, 0) AS hours,
+       round_as_numeric(60000 * sum(k.relists) / sum(k.counted_ms), 2) AS relists_per_minute,
+       round_as_numeric(avg(k.cpu_share), 4) AS kubelet_cpu_share
+FROM kubelet_hours k
+LEFT JOIN fallback_intervals f ON f.cluster = k.cluster AND f.node = k.node AND k."hour" + INTERVAL 1 HOUR > f.from_at
+  AND (f.to_at IS NULL OR k."hour" < f.to_at)
+WHERE k.day BETWEEN now()::DATE - 7 AND now()::DATE - 1 AND k.counted_ms > 0
+  AND (f.node IS NULL OR k."hour" >= f.from_at AND (f.to_at IS NULL OR k."hour" + INTERVAL 1 HOUR <= f.to_at))
+GROUP BY k.cluster, f.node IS NOT NULL
+ORDER BY k.cluster, in_fallback;
 
 -- Which events were missed: which pod, which container, when, and with what proof?
 SELECT cluster, node, event_type, pod_namespace, pod_name, container_name, window_from, occurred_at, window_to, cause, finding_id
@@ -36,6 +71,14 @@ WHERE k.day >= now()::DATE - 7 AND k.discarded > 0
 GROUP BY k.cluster, k.node, k.counted_from, k.counted_to, k.discarded
 ORDER BY k.cluster, k.node, k.counted_from;
 
+-- Which containers lived too briefly for any list, and how many a day?
+SELECT cluster, detected_at::DATE AS day, count(*) AS short_lives, round_as_numeric(avg(chance_min), 3) AS chance_min,
+       round_as_numeric(avg(chance_max), 3) AS chance_max
+FROM short_lives
+WHERE detected_at > now() - INTERVAL 8 DAY
+GROUP BY cluster, detected_at::DATE
+ORDER BY cluster, day;
+
 -- How often did STOPPED come before STARTED?
 SELECT cluster, runtime_name, runtime_version, count(*) AS containers, count(*) FILTER (WHERE stopped < started) AS stopped_first,
        min(stopped) FILTER (WHERE stopped < started) AS first_at
@@ -50,6 +93,21 @@ WHERE started IS NOT NULL AND stopped IS NOT NULL
 GROUP BY cluster, runtime_name, runtime_version
 ORDER BY cluster, runtime_name, runtime_version;
 
+-- Where does a container's status contradict a list or an event?
+SELECT cluster, runtime_name, runtime_version, kind, cause, count(*) AS findings, count(DISTINCT node) AS nodes, min(detected_at) AS first_at,
+       first(finding_id ORDER BY detected_at, finding_id) AS example
+FROM findings
+WHERE detected_at > now() - INTERVAL 8 DAY
+  AND (kind IN ('regression', 'spurious', 'stale', 'out_of_order') OR cause IN ('runtime_state_late', 'contradicted', 'listed_again'))
+GROUP BY cluster, runtime_name, runtime_version, kind, cause
+ORDER BY cluster, findings DESC, runtime_name, runtime_version, kind, cause;
+
+-- Where did two containers of one name run at once?
+SELECT cluster, node, pod_namespace, pod_name, container_name, window_from, window_to, finding_id
+FROM findings
+WHERE kind = 'duplicate_container' AND detected_at > now() - INTERVAL 8 DAY
+ORDER BY cluster, node, window_from;
+
 -- How long was the published status behind, and was that more than is ordinary there?
 SELECT cluster, node, count(*) AS missed, min(lag_min_ms) AS shortest_lag_ms, max(lag_max_ms) AS longest_lag_ms,
        count(*) FILTER (WHERE lag_anomalous) AS more_than_ordinary
@@ -57,6 +115,17 @@ FROM findings
 WHERE kind = 'missed' AND detected_at > now() - INTERVAL 8 DAY
 GROUP BY cluster, node
 ORDER BY cluster, node;
+
+-- What did the kubelet know, and when: noticed late, or published late?
+SELECT cluster, node,
+       CASE WHEN kubelet_at_least_ms >= 10000 THEN 'noticed late' WHEN publishing_min_ms >= 10000 THEN 'published late'
+            WHEN kubelet_at_most_ms < 10000 THEN 'noticed in time' ELSE 'not known' END AS verdict,
+       count(*) AS changes, round(min(kubelet_at_least_ms)) AS kubelet_at_least_ms, round(max(kubelet_at_most_ms)) AS kubelet_at_most_ms,
+       round(min(publishing_min_ms)) AS publishing_min_ms, round(max(publishing_max_ms)) AS publishing_max_ms
+FROM findings
+WHERE kind IN ('missed', 'kubelet_late') AND kubelet_knew <> 'not_observed' AND detected_at > now() - INTERVAL 8 DAY
+GROUP BY cluster, node, verdict
+ORDER BY cluster, node, verdict;
 
 -- How late does the kubelet notice starts and stops, by mode and version?
 SELECT cluster, kubelet_version, mode, event_type, transitions,
@@ -69,9 +138,66 @@ FROM (
 )
 ORDER BY cluster, kubelet_version, mode, event_type;
 
+-- Which containers were OOMKilled or failed, and was the stop announced?
+SELECT cluster, node, coalesce(occurred_at, window_to) AS "at", pod_namespace, pod_name, container_name,
+       proof ->> '$.exactTimes.exitCode' AS exit_code, proof ->> '$.exactTimes.reason' AS exit_reason, false AS announced
+FROM findings
+WHERE kind = 'missed' AND event_type = 'STOPPED' AND resolved_at IS NULL AND detected_at > now() - INTERVAL 8 DAY
+  AND (proof ->> '$.exactTimes.reason') NOT IN ('', 'Completed')
+UNION ALL
+SELECT cluster, node, received_at, pod_namespace, pod_name, container_name, exit_code::VARCHAR, exit_reason, true
+FROM container_events
+WHERE event_type = 'STOPPED' AND exit_reason <> 'Completed' AND day > now()::DATE - 8
+ORDER BY cluster, node, "at";
+
+-- PLEG was not healthy: was it a container, the runtime, the kubelet or the node?
+SELECT cluster, node, kind, from_at, to_at, verdict, pod_namespace, pod_name, container_name, why
+FROM pleg_verdicts
+WHERE day >= now()::DATE - 8
+ORDER BY cluster, node, from_at, kind;
+
+-- Was the node short of CPU, memory or disk time when PLEG was slow?
+SELECT cluster, node, kind, from_at, verdict, round_as_numeric(cpu_some, 2) AS cpu_some, round_as_numeric(io_some, 2) AS io_some,
+       round_as_numeric(io_full, 2) AS io_full, round_as_numeric(memory_some, 2) AS memory_some, round_as_numeric(memory_full, 2) AS memory_full
+FROM pleg_verdicts
+WHERE day >= now()::DATE - 8
+ORDER BY cluster, node, from_at, kind;
+
+-- When did a Node say that PLEG is not healthy?
+SELECT cluster, node, "at", status, reason, message, pleg_seen_ago_ms, threshold_ms
+FROM node_conditions
+WHERE "at" > now() - INTERVAL 8 DAY
+ORDER BY cluster, node, "at";
+
 -- Which Nodes were not Ready, for how long, and why?
-SELECT cluster, node, from_at, to_at, round_as_numeric(minutes, 1) AS minutes, status, reason, causes
+SELECT cluster, node, from_at, to_at, round_as_numeric(epoch(coalesce(to_at, now()) - from_at) / 60, 1) AS minutes, status, reason, causes
 FROM not_ready_intervals
+WHERE from_at > now() - INTERVAL 8 DAY
+ORDER BY cluster, node, from_at;
+
+-- Does the kubelet wait for lists, sandbox statuses or container statuses, and for how many?
+SELECT cluster, node, sum(relist_ms) AS relist_ms, sum(sandbox_list_ms) AS sandbox_list_ms, sum(container_list_ms) AS container_list_ms,
+       sum(sandbox_statuses) AS sandbox_statuses, sum(sandbox_status_ms) AS sandbox_status_ms,
+       sum(container_statuses) AS container_statuses, sum(container_status_ms) AS container_status_ms,
+       sum(sandbox_list_errors + container_list_errors + sandbox_status_errors + container_status_errors) AS errors
+FROM kubelet_hours
+WHERE day >= now()::DATE - 7
+GROUP BY cluster, node
+ORDER BY relist_ms DESC, cluster, node
+LIMIT 4;
+
+-- Which pod makes the relist hang?
+SELECT cluster, node, pod_namespace, pod_name, container_name, count(*) AS minutes, min("at") AS first_at,
+       bool_or(timed_out) AS timed_out, max(status_ms) AS longest_ms, sum(slow) AS slow, sum(asked) AS asked, max(longest_relist_ms) AS longest_relist_ms
+FROM status_checks
+WHERE day >= now()::DATE - 7 AND status_checks.slow > 0 AND list_call IS NULL
+GROUP BY cluster, node, pod_uid, pod_namespace, pod_name, container_name
+ORDER BY minutes DESC, cluster, node, pod_namespace, pod_name, container_name
+LIMIT 20;
+
+-- Which container's lock hangs the list?
+SELECT cluster, node, list_call, from_at, to_at, verdict, pod_namespace, pod_name, container_name, asked, quick, unanswered
+FROM list_hangs
 WHERE from_at > now() - INTERVAL 8 DAY
 ORDER BY cluster, node, from_at;
 
@@ -101,6 +227,17 @@ FROM list
 WHERE mib > 4
 ORDER BY mib DESC, cluster, node
 LIMIT 20;
+
+-- How did latency change with the upgrade of the kubelet?
+SELECT cluster, kubelet_version, since, "until", round_as_numeric(hist_quantile(hist, 0.5), 1) AS p50_ms,
+       round_as_numeric(hist_quantile(hist, 0.99), 1) AS p99_ms, max_ms
+FROM (
+  SELECT cluster, kubelet_version, min("hour") AS since, max("hour") + INTERVAL 1 HOUR AS "until", hist_sum(hist) AS hist, max(max_ms) AS max_ms
+  FROM relist_hours
+  WHERE day BETWEEN now()::DATE - 7 AND now()::DATE - 1
+  GROUP BY cluster, kubelet_version
+)
+ORDER BY cluster, kubelet_version;
 
 -- How did latency develop over a quarter?
 SELECT cluster, week, relists, round_as_numeric(hist_quantile(hist, 0.99), 1) AS p99_ms, max_ms

@@ -7,14 +7,21 @@ CREATE MACRO days_of(view_name) AS TABLE
                              hive_types = {'cluster': VARCHAR, 'day': DATE});
 
 CREATE VIEW container_events AS FROM days_of('container_events');
+CREATE VIEW fallback_intervals AS FROM days_of('fallback_intervals');
 CREATE VIEW findings AS FROM days_of('findings');
 CREATE VIEW kubelet_hours AS FROM days_of('kubelet_hours');
 CREATE VIEW kubelet_lag_hours AS FROM days_of('kubelet_lag_hours');
 CREATE VIEW kubelet_minutes AS FROM days_of('kubelet_minutes');
+CREATE VIEW list_hangs AS FROM days_of('list_hangs');
+CREATE VIEW node_conditions AS FROM days_of('node_conditions');
 CREATE VIEW node_info AS FROM days_of('node_info');
 CREATE VIEW not_ready_intervals AS FROM days_of('not_ready_intervals');
+CREATE VIEW pleg_verdicts AS FROM days_of('pleg_verdicts');
 CREATE VIEW relist_changes AS FROM days_of('relist_changes');
 CREATE VIEW relist_hours AS FROM days_of('relist_hours');
+CREATE VIEW short_lives AS FROM days_of('short_lives');
+CREATE VIEW status_checks AS FROM days_of('status_checks');
+CREATE VIEW stream_sessions AS FROM days_of('stream_sessions');
 
 -- As Postgres rounds a float8 that is cast to numeric: by its first 15 digits, half away from zero.
 CREATE MACRO round_as_numeric(x, digits) AS round(printf('%.15g', x::DOUBLE)::DECIMAL(38, 18), digits);

@@ -1,4 +1,40 @@
--- Questions of docs/how-to/questions.md, asked of a lake through Spark 4. Run after spark-views.sql.
+-- Questions of docs/how-to/questions.md, asked of a lake through Spark 4. Run after spark-views.sql. The lengths of
+-- intervals are reckoned here, because a file has that at the export where an interval has not ended.
+
+-- Which kubelets fell back this week, when, and what broke the stream?
+SELECT cluster, node, not_before, from_at, reason, our_stream_ended_with, message, runtime_name, runtime_version
+FROM fallback_intervals
+WHERE from_at > now() - INTERVAL 8 DAYS
+ORDER BY cluster, node, from_at;
+
+-- How many hours did each node spend in fallback in the last 30 days?
+SELECT cluster, node, count(*) AS fallbacks,
+       CAST(numeric_of(sum(unix_micros(coalesce(to_at, now())) - unix_micros(from_at)) / 3.6e9D) AS DECIMAL(20, 1)) AS hours
+FROM fallback_intervals
+WHERE from_at > now() - INTERVAL 30 DAYS
+GROUP BY cluster, node
+ORDER BY 4 DESC, cluster, node;
+
+-- Which broken streams cost a fallback?
+SELECT s.cluster, s.node, s.closed_at, s.code, s.runtime_name, s.runtime_version, f.from_at AS fell_back_at,
+       (unix_micros(coalesce(f.to_at, now())) - unix_micros(f.from_at)) / 3.6e9D AS hours
+FROM stream_sessions s
+LEFT JOIN fallback_intervals f ON f.cluster = s.cluster AND f.node = s.node
+  AND f.from_at BETWEEN s.closed_at - INTERVAL 10 SECONDS AND s.closed_at + INTERVAL 5 MINUTES
+WHERE s.closed_at > now() - INTERVAL 8 DAYS
+ORDER BY s.cluster, s.node, s.closed_at;
+
+-- How much work does Evented PLEG save the kubelet here?
+SELECT k.cluster, f.node IS NOT NULL AS in_fallback, CAST(numeric_of(sum(k.counted_ms) / 3.6e6D) AS DECIMAL(20, 0)) AS hours,
+       CAST(numeric_of(60000 * sum(k.relists) / sum(k.counted_ms)) AS DECIMAL(20, 2)) AS relists_per_minute,
+       CAST(numeric_of(avg(k.cpu_share)) AS DECIMAL(20, 4)) AS kubelet_cpu_share
+FROM kubelet_hours k
+LEFT JOIN fallback_intervals f ON f.cluster = k.cluster AND f.node = k.node AND k.hour + INTERVAL 1 HOURS > f.from_at
+  AND (f.to_at IS NULL OR k.hour < f.to_at)
+WHERE k.day BETWEEN current_date() - 7 AND current_date() - 1 AND k.counted_ms > 0
+  AND (f.node IS NULL OR k.hour >= f.from_at AND (f.to_at IS NULL OR k.hour + INTERVAL 1 HOURS <= f.to_at))
+GROUP BY k.cluster, f.node IS NOT NULL
+ORDER BY k.cluster, in_fallback;
 
 -- Which events were missed: which pod, which container, when, and with what proof?
 SELECT cluster, node, event_type, pod_namespace, pod_name, container_name, window_from, occurred_at, window_to, cause, finding_id
@@ -36,6 +72,14 @@ WHERE k.day >= current_date() - 7 AND k.discarded > 0
 GROUP BY k.cluster, k.node, k.counted_from, k.counted_to, k.discarded
 ORDER BY k.cluster, k.node, k.counted_from;
 
+-- Which containers lived too briefly for any list, and how many a day?
+SELECT cluster, CAST(detected_at AS DATE) AS day, count(*) AS short_lives, CAST(numeric_of(avg(chance_min)) AS DECIMAL(20, 3)) AS chance_min,
+       CAST(numeric_of(avg(chance_max)) AS DECIMAL(20, 3)) AS chance_max
+FROM short_lives
+WHERE detected_at > now() - INTERVAL 8 DAYS
+GROUP BY cluster, CAST(detected_at AS DATE)
+ORDER BY cluster, day;
+
 -- How often did STOPPED come before STARTED?
 SELECT cluster, runtime_name, runtime_version, count(*) AS containers, count(*) FILTER (WHERE stopped < started) AS stopped_first,
        min(stopped) FILTER (WHERE stopped < started) AS first_at
@@ -50,6 +94,21 @@ WHERE started IS NOT NULL AND stopped IS NOT NULL
 GROUP BY cluster, runtime_name, runtime_version
 ORDER BY cluster, runtime_name, runtime_version;
 
+-- Where does a container's status contradict a list or an event?
+SELECT cluster, runtime_name, runtime_version, kind, cause, count(*) AS findings, count(DISTINCT node) AS nodes, min(detected_at) AS first_at,
+       min(struct(detected_at, finding_id)).finding_id AS example
+FROM findings
+WHERE detected_at > now() - INTERVAL 8 DAYS
+  AND (kind IN ('regression', 'spurious', 'stale', 'out_of_order') OR cause IN ('runtime_state_late', 'contradicted', 'listed_again'))
+GROUP BY cluster, runtime_name, runtime_version, kind, cause
+ORDER BY cluster, findings DESC, runtime_name, runtime_version, kind, cause;
+
+-- Where did two containers of one name run at once?
+SELECT cluster, node, pod_namespace, pod_name, container_name, window_from, window_to, finding_id
+FROM findings
+WHERE kind = 'duplicate_container' AND detected_at > now() - INTERVAL 8 DAYS
+ORDER BY cluster, node, window_from;
+
 -- How long was the published status behind, and was that more than is ordinary there?
 SELECT cluster, node, count(*) AS missed, min(lag_min_ms) AS shortest_lag_ms, max(lag_max_ms) AS longest_lag_ms,
        count(*) FILTER (WHERE lag_anomalous) AS more_than_ordinary
@@ -57,6 +116,17 @@ FROM findings
 WHERE kind = 'missed' AND detected_at > now() - INTERVAL 8 DAYS
 GROUP BY cluster, node
 ORDER BY cluster, node;
+
+-- What did the kubelet know, and when: noticed late, or published late?
+SELECT cluster, node,
+       CASE WHEN kubelet_at_least_ms >= 10000 THEN 'noticed late' WHEN publishing_min_ms >= 10000 THEN 'published late'
+            WHEN kubelet_at_most_ms < 10000 THEN 'noticed in time' ELSE 'not known' END AS verdict,
+       count(*) AS changes, round(min(kubelet_at_least_ms)) AS kubelet_at_least_ms, round(max(kubelet_at_most_ms)) AS kubelet_at_most_ms,
+       round(min(publishing_min_ms)) AS publishing_min_ms, round(max(publishing_max_ms)) AS publishing_max_ms
+FROM findings
+WHERE kind IN ('missed', 'kubelet_late') AND kubelet_knew <> 'not_observed' AND detected_at > now() - INTERVAL 8 DAYS
+GROUP BY cluster, node, verdict
+ORDER BY cluster, node, verdict;
 
 -- How late does the kubelet notice starts and stops, by mode and version?
 SELECT cluster, kubelet_version, mode, event_type, transitions,
@@ -75,15 +145,77 @@ FROM (
 )
 ORDER BY cluster, kubelet_version, mode, event_type;
 
+-- Which containers were OOMKilled or failed, and was the stop announced?
+SELECT cluster, node, coalesce(occurred_at, window_to) AS at, pod_namespace, pod_name, container_name,
+       get_json_object(proof, '$.exactTimes.exitCode') AS exit_code, get_json_object(proof, '$.exactTimes.reason') AS exit_reason, false AS announced
+FROM findings
+WHERE kind = 'missed' AND event_type = 'STOPPED' AND resolved_at IS NULL AND detected_at > now() - INTERVAL 8 DAYS
+  AND get_json_object(proof, '$.exactTimes.reason') NOT IN ('', 'Completed')
+UNION ALL
+SELECT cluster, node, received_at, pod_namespace, pod_name, container_name, CAST(exit_code AS STRING), exit_reason, true
+FROM container_events
+WHERE event_type = 'STOPPED' AND exit_reason <> 'Completed' AND day > current_date() - 8
+ORDER BY cluster, node, at;
+
+-- PLEG was not healthy: was it a container, the runtime, the kubelet or the node?
+SELECT cluster, node, kind, from_at, to_at, verdict, pod_namespace, pod_name, container_name, why
+FROM pleg_verdicts
+WHERE day >= current_date() - 8
+ORDER BY cluster, node, from_at, kind;
+
+-- Was the node short of CPU, memory or disk time when PLEG was slow?
+SELECT cluster, node, kind, from_at, verdict, CAST(numeric_of(cpu_some) AS DECIMAL(20, 2)) AS cpu_some,
+       CAST(numeric_of(io_some) AS DECIMAL(20, 2)) AS io_some,
+       CAST(numeric_of(io_full) AS DECIMAL(20, 2)) AS io_full,
+       CAST(numeric_of(memory_some) AS DECIMAL(20, 2)) AS memory_some,
+       CAST(numeric_of(memory_full) AS DECIMAL(20, 2)) AS memory_full
+FROM pleg_verdicts
+WHERE day >= current_date() - 8
+ORDER BY cluster, node, from_at, kind;
+
+-- When did a Node say that PLEG is not healthy?
+SELECT cluster, node, at, status, reason, message, pleg_seen_ago_ms, threshold_ms
+FROM node_conditions
+WHERE at > now() - INTERVAL 8 DAYS
+ORDER BY cluster, node, at;
+
 -- Which Nodes were not Ready, for how long, and why?
-SELECT cluster, node, from_at, to_at, round(numeric_of(minutes), 1) AS minutes, status, reason, causes
+SELECT cluster, node, from_at, to_at,
+       CAST(numeric_of((unix_micros(coalesce(to_at, now())) - unix_micros(from_at)) / 6e7D) AS DECIMAL(20, 1)) AS minutes,
+       status, reason, causes
 FROM not_ready_intervals
 WHERE from_at > now() - INTERVAL 8 DAYS
 ORDER BY cluster, node, from_at;
 
+-- Does the kubelet wait for lists, sandbox statuses or container statuses, and for how many?
+SELECT cluster, node, sum(relist_ms) AS relist_ms, sum(sandbox_list_ms) AS sandbox_list_ms, sum(container_list_ms) AS container_list_ms,
+       sum(sandbox_statuses) AS sandbox_statuses, sum(sandbox_status_ms) AS sandbox_status_ms,
+       sum(container_statuses) AS container_statuses, sum(container_status_ms) AS container_status_ms,
+       sum(sandbox_list_errors + container_list_errors + sandbox_status_errors + container_status_errors) AS errors
+FROM kubelet_hours
+WHERE day >= current_date() - 7
+GROUP BY cluster, node
+ORDER BY relist_ms DESC, cluster, node
+LIMIT 4;
+
+-- Which pod makes the relist hang?
+SELECT cluster, node, pod_namespace, pod_name, container_name, count(*) AS minutes, min(at) AS first_at,
+       bool_or(timed_out) AS timed_out, max(status_ms) AS longest_ms, sum(slow) AS slow, sum(asked) AS asked, max(longest_relist_ms) AS longest_relist_ms
+FROM status_checks
+WHERE day >= current_date() - 7 AND status_checks.slow > 0 AND list_call IS NULL
+GROUP BY cluster, node, pod_uid, pod_namespace, pod_name, container_name
+ORDER BY minutes DESC, cluster, node, pod_namespace, pod_name, container_name
+LIMIT 20;
+
+-- Which container's lock hangs the list?
+SELECT cluster, node, list_call, from_at, to_at, verdict, pod_namespace, pod_name, container_name, asked, quick, unanswered
+FROM list_hangs
+WHERE from_at > now() - INTERVAL 8 DAYS
+ORDER BY cluster, node, from_at;
+
 -- How does the latency of relists grow with the number of containers?
-SELECT cluster, containers_from, minutes, round(numeric_of(hist_quantile(hist, 0.5)), 1) AS p50_ms,
-       round(numeric_of(hist_quantile(hist, 0.99)), 1) AS p99_ms
+SELECT cluster, containers_from, minutes, CAST(numeric_of(hist_quantile(hist, 0.5)) AS DECIMAL(20, 1)) AS p50_ms,
+       CAST(numeric_of(hist_quantile(hist, 0.99)) AS DECIMAL(20, 1)) AS p99_ms
 FROM (
   SELECT cluster, CAST(containers div 10 * 10 AS INT) AS containers_from, sum(minutes) AS minutes, array(
            coalesce(sum(get(hist, 0)), 0), coalesce(sum(get(hist, 1)), 0), coalesce(sum(get(hist, 2)), 0), coalesce(sum(get(hist, 3)), 0),
@@ -107,15 +239,34 @@ WITH list AS (
   WHERE day >= current_date() - 7
   GROUP BY cluster, node
 )
-SELECT cluster, node, round(numeric_of(mib), 1) AS mib, round(numeric_of(mib_a_day), 1) AS mib_a_day,
-       CASE WHEN mib_a_day > 0.1 THEN round(numeric_of((16 - mib) / mib_a_day), 0) END AS days_left, containers, exited_containers
+SELECT cluster, node, CAST(numeric_of(mib) AS DECIMAL(20, 1)) AS mib, CAST(numeric_of(mib_a_day) AS DECIMAL(20, 1)) AS mib_a_day,
+       CASE WHEN mib_a_day > 0.1 THEN CAST(numeric_of((16 - mib) / mib_a_day) AS DECIMAL(20, 0)) END AS days_left, containers, exited_containers
 FROM list
 WHERE mib > 4
 ORDER BY mib DESC, cluster, node
 LIMIT 20;
 
+-- How did latency change with the upgrade of the kubelet?
+SELECT cluster, kubelet_version, since, until, CAST(numeric_of(hist_quantile(hist, 0.5)) AS DECIMAL(20, 1)) AS p50_ms,
+       CAST(numeric_of(hist_quantile(hist, 0.99)) AS DECIMAL(20, 1)) AS p99_ms, max_ms
+FROM (
+  SELECT cluster, kubelet_version, min(hour) AS since, max(hour) + INTERVAL 1 HOURS AS until,
+         array(
+           coalesce(sum(get(hist, 0)), 0), coalesce(sum(get(hist, 1)), 0), coalesce(sum(get(hist, 2)), 0), coalesce(sum(get(hist, 3)), 0),
+           coalesce(sum(get(hist, 4)), 0), coalesce(sum(get(hist, 5)), 0), coalesce(sum(get(hist, 6)), 0), coalesce(sum(get(hist, 7)), 0),
+           coalesce(sum(get(hist, 8)), 0), coalesce(sum(get(hist, 9)), 0), coalesce(sum(get(hist, 10)), 0), coalesce(sum(get(hist, 11)), 0),
+           coalesce(sum(get(hist, 12)), 0), coalesce(sum(get(hist, 13)), 0), coalesce(sum(get(hist, 14)), 0), coalesce(sum(get(hist, 15)), 0),
+           coalesce(sum(get(hist, 16)), 0), coalesce(sum(get(hist, 17)), 0), coalesce(sum(get(hist, 18)), 0), coalesce(sum(get(hist, 19)), 0),
+           coalesce(sum(get(hist, 20)), 0), coalesce(sum(get(hist, 21)), 0), coalesce(sum(get(hist, 22)), 0), coalesce(sum(get(hist, 23)), 0)) AS hist,
+         max(max_ms) AS max_ms
+  FROM relist_hours
+  WHERE day BETWEEN current_date() - 7 AND current_date() - 1
+  GROUP BY cluster, kubelet_version
+)
+ORDER BY cluster, kubelet_version;
+
 -- How did latency develop over a quarter?
-SELECT cluster, week, relists, round(numeric_of(hist_quantile(hist, 0.99)), 1) AS p99_ms, max_ms
+SELECT cluster, week, relists, CAST(numeric_of(hist_quantile(hist, 0.99)) AS DECIMAL(20, 1)) AS p99_ms, max_ms
 FROM (
   SELECT cluster, date_trunc('week', hour) AS week, sum(relists) AS relists, array(
            coalesce(sum(get(hist, 0)), 0), coalesce(sum(get(hist, 1)), 0), coalesce(sum(get(hist, 2)), 0), coalesce(sum(get(hist, 3)), 0),
@@ -139,7 +290,8 @@ GROUP BY cluster, pod_namespace
 ORDER BY cluster, started DESC;
 
 -- Which Nodes changed their kernel, system or pool, and when?
-SELECT cluster, node, from_at AS changed_at, kernel_before, kernel_version, get_json_object(labels_before, '$.pool') AS pool_before, get_json_object(labels, '$.pool') AS pool
+SELECT cluster, node, from_at AS changed_at, kernel_before, kernel_version, get_json_object(labels_before, '$.pool') AS pool_before,
+       get_json_object(labels, '$.pool') AS pool
 FROM (
   SELECT *, lag(kernel_version) OVER of_node AS kernel_before, lag(labels) OVER of_node AS labels_before
   FROM node_info WINDOW of_node AS (PARTITION BY cluster, node ORDER BY from_at)

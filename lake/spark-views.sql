@@ -6,24 +6,38 @@ SET TIME ZONE 'UTC';
 SET spark.sql.sources.partitionColumnTypeInference.enabled = false;
 
 CREATE TEMPORARY VIEW container_events_files USING parquet OPTIONS (path 'container_events', mergeSchema 'true');
+CREATE TEMPORARY VIEW fallback_intervals_files USING parquet OPTIONS (path 'fallback_intervals', mergeSchema 'true');
 CREATE TEMPORARY VIEW findings_files USING parquet OPTIONS (path 'findings', mergeSchema 'true');
 CREATE TEMPORARY VIEW kubelet_hours_files USING parquet OPTIONS (path 'kubelet_hours', mergeSchema 'true');
 CREATE TEMPORARY VIEW kubelet_lag_hours_files USING parquet OPTIONS (path 'kubelet_lag_hours', mergeSchema 'true');
 CREATE TEMPORARY VIEW kubelet_minutes_files USING parquet OPTIONS (path 'kubelet_minutes', mergeSchema 'true');
+CREATE TEMPORARY VIEW list_hangs_files USING parquet OPTIONS (path 'list_hangs', mergeSchema 'true');
+CREATE TEMPORARY VIEW node_conditions_files USING parquet OPTIONS (path 'node_conditions', mergeSchema 'true');
 CREATE TEMPORARY VIEW node_info_files USING parquet OPTIONS (path 'node_info', mergeSchema 'true');
 CREATE TEMPORARY VIEW not_ready_intervals_files USING parquet OPTIONS (path 'not_ready_intervals', mergeSchema 'true');
+CREATE TEMPORARY VIEW pleg_verdicts_files USING parquet OPTIONS (path 'pleg_verdicts', mergeSchema 'true');
 CREATE TEMPORARY VIEW relist_changes_files USING parquet OPTIONS (path 'relist_changes', mergeSchema 'true');
 CREATE TEMPORARY VIEW relist_hours_files USING parquet OPTIONS (path 'relist_hours', mergeSchema 'true');
+CREATE TEMPORARY VIEW short_lives_files USING parquet OPTIONS (path 'short_lives', mergeSchema 'true');
+CREATE TEMPORARY VIEW status_checks_files USING parquet OPTIONS (path 'status_checks', mergeSchema 'true');
+CREATE TEMPORARY VIEW stream_sessions_files USING parquet OPTIONS (path 'stream_sessions', mergeSchema 'true');
 
 CREATE TEMPORARY VIEW container_events AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM container_events_files;
+CREATE TEMPORARY VIEW fallback_intervals AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM fallback_intervals_files;
 CREATE TEMPORARY VIEW findings AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM findings_files;
 CREATE TEMPORARY VIEW kubelet_hours AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM kubelet_hours_files;
 CREATE TEMPORARY VIEW kubelet_lag_hours AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM kubelet_lag_hours_files;
 CREATE TEMPORARY VIEW kubelet_minutes AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM kubelet_minutes_files;
+CREATE TEMPORARY VIEW list_hangs AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM list_hangs_files;
+CREATE TEMPORARY VIEW node_conditions AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM node_conditions_files;
 CREATE TEMPORARY VIEW node_info AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM node_info_files;
 CREATE TEMPORARY VIEW not_ready_intervals AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM not_ready_intervals_files;
+CREATE TEMPORARY VIEW pleg_verdicts AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM pleg_verdicts_files;
 CREATE TEMPORARY VIEW relist_changes AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM relist_changes_files;
 CREATE TEMPORARY VIEW relist_hours AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM relist_hours_files;
+CREATE TEMPORARY VIEW short_lives AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM short_lives_files;
+CREATE TEMPORARY VIEW status_checks AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM status_checks_files;
+CREATE TEMPORARY VIEW stream_sessions AS SELECT * EXCEPT (day), CAST(day AS DATE) AS day FROM stream_sessions_files;
 
 -- As Postgres rounds a float8 that is cast to numeric: by its first 15 digits, half away from zero.
 CREATE TEMPORARY FUNCTION numeric_of(x DOUBLE) RETURNS DECIMAL(38, 18)

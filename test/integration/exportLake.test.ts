@@ -111,7 +111,9 @@ needs('postgres')('plegwatch export --format parquet', () => {
     for (const [view, { time }] of views) {
       const { code, stderr, lines } = await exported(view);
       expect([view, code, stderr, lines.length > 0]).toEqual([view, 0, '', true]);
-      const { columns } = await askPostgres(reader, `SELECT * FROM plegwatch.${view} LIMIT 0`);
+      const all = await askPostgres(reader, `SELECT * FROM plegwatch.${view} LIMIT 0`);
+      // The length of a fallback that has not ended grows.
+      const columns = all.columns.filter((name) => name !== 'hours');
       const isOver = columns.includes('day')
         ? 'day < $1::date'
         : `${time.name} < $1::date::timestamp AT TIME ZONE 'UTC'`;

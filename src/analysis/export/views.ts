@@ -15,6 +15,12 @@ export const EXPORTED_VIEWS = {
     changes: false,
   },
   epochs: { rows: views.epochs, time: views.epochs.started_at, kept: 'findings', changes: true },
+  fallback_intervals: {
+    rows: views.fallbackIntervals,
+    time: views.fallbackIntervals.from_at,
+    kept: 'findings',
+    changes: true,
+  },
   findings: { rows: views.findings, time: views.findings.detected_at, kept: 'findings', changes: true },
   gaps: { rows: views.gaps, time: views.gaps.from_at, kept: 'findings', changes: true },
   kubelet_hours: {
