@@ -1,21 +1,20 @@
 /*
- * A Kubernetes cluster on this machine: a control plane, two nodes with pods, DNS and Services, and a Redis and a Postgres beside it.
+ * A Kubernetes cluster on this machine: a control plane, two nodes with pods, DNS and Services, and a Redis, a Postgres and a registry beside it.
  *
  * Everything runs in namespaces that the cluster makes itself. Its processes end with the process that started it, even if that is
  * killed, and the kernel removes networks and mounts with them. Control groups and the folder remain then; the next start removes them.
  */
 import { dirname, join } from 'node:path';
-import { VERSION } from '../../src/platform/version.ts';
 import { CHECKOUT } from '../checkout.ts';
 import { cgroupOf, removeControlGroups } from '../localServices/containerdCleanup.ts';
 import { type LocalPostgres, startPostgres } from '../localServices/postgres.ts';
 import { programFailed, run } from '../localServices/process.ts';
 import { type LocalRedis, startRedis } from '../localServices/redis.ts';
+import { type LocalRegistry, startRegistry } from '../localServices/registry.ts';
 import { type Stops, stopAll } from '../localServices/stopAll.ts';
 import { abandonedFolders, temporaryFolder } from '../localServices/temporaryFolder.ts';
 import { where } from '../localServices/where.ts';
 import { startControlPlane } from './controlPlane.ts';
-import { REGISTRY } from './documentedCommands.ts';
 import { CONTROL_ADDRESS, startNetwork } from './network.ts';
 import { type ClusterNode, startNode } from './node.ts';
 
@@ -32,6 +31,8 @@ export interface Cluster {
   readonly nodes: readonly ClusterNode[];
   readonly redis: LocalRedis;
   readonly postgres: LocalPostgres;
+  /** Where nodes pull the images of the documentation's registry. */
+  readonly registry: LocalRegistry;
   /** The environment of the administrator: KUBECONFIG, and kubectl and helm in PATH. */
   readonly env: NodeJS.ProcessEnv;
   /** The command that runs another one inside the cluster's network. */
@@ -39,8 +40,6 @@ export interface Cluster {
   kubectl(...args: readonly string[]): Promise<string>;
   /** Runs shell commands in the checkout; returns their output. */
   shell(script: string): Promise<string>;
-  /** Imports the archive of plegwatch's image on every node, as if it had been pushed to the documentation's registry. */
-  importImage(archive: string): Promise<void>;
   /** Removes everything. May be called twice. */
   stop(): Promise<void>;
 }
@@ -87,7 +86,7 @@ async function build(
   const controlPlane = keep(
     await startControlPlane({ dir: join(dir, 'control'), network, nodes: NODES, hosts }),
   );
-  report('starting Redis and Postgres', 3);
+  report('starting Redis, Postgres and the registry', 3);
   const at = (port: number) => ({ address: CONTROL_ADDRESS, port, of: network.pid });
   const redis = keep(
     await startRedis({
@@ -101,6 +100,7 @@ async function build(
   const postgres = keep(
     await startPostgres({ dir: join(dir, 'postgres'), network: at(5432), password: PASSWORD }),
   );
+  const registry = keep(await startRegistry({ dir: join(dir, 'registry'), network: at(5000) }));
   report(`starting nodes ${NODES.join(' and ')}`, 6);
   const cgroup = cgroupOf(dir);
   const nodes = await Promise.all(
@@ -112,6 +112,7 @@ async function build(
           network,
           controlPlane,
           cgroup,
+          registry: registry.host,
         }),
       ),
     ),
@@ -120,12 +121,9 @@ async function build(
   const path = [dirname(where('kubectl')), dirname(where('helm')), process.env['PATH'] ?? ''].join(':');
   const env = { ...process.env, KUBECONFIG: controlPlane.kubeconfig, PATH: path };
   return {
-    ...{ nodes, redis, postgres, env },
+    ...{ nodes, redis, postgres, registry, env },
     enter: network.enter,
     kubectl: controlPlane.kubectl,
-    async importImage(archive) {
-      await Promise.all(nodes.map((node) => node.importImage(archive, `${REGISTRY}/plegwatch:${VERSION}`)));
-    },
     shell: (script) =>
       run('bash', ['-euo', 'pipefail', '-c', script], {
         ...{ env, cwd: CHECKOUT, networkOf: network.pid, timeoutMs: 600_000 },

@@ -19,7 +19,7 @@ const IMAGE_ARCHIVE = join(CHECKOUT, `dist/image/plegwatch-${VERSION}.tar`);
 
 export const CLUSTER_SETTINGS = {
   image: withDefault('file', IMAGE_ARCHIVE, 'the archive of the image, as make image builds it', string),
-  empty: toggle('leave out plegwatch, for those who try its installation: the nodes have the image'),
+  empty: toggle('leave out plegwatch, for those who try its installation: the registry has the image'),
   once: toggle('print the reports and exit'),
 } as const;
 
@@ -42,8 +42,8 @@ export async function runCluster(
   let cluster: Cluster | undefined;
   try {
     cluster = await startCluster({ report });
-    report('importing the image', 3);
-    await cluster.importImage(config.image);
+    report('pushing the image', 3);
+    await cluster.registry.push(config.image, `plegwatch:${VERSION}`);
     if (!config.empty) {
       const commands = documentedCommands(INSTALL_PAGE);
       report(`installing plegwatch, with the commands of ${INSTALL_PAGE}`, 8);
@@ -97,7 +97,7 @@ kubectl and helm are in PATH and are the administrator's. Try:
 
 const USE_EMPTY = `
 kubectl and helm are in PATH and are the administrator's. Nothing is installed. The commands of ${INSTALL_PAGE} work here from step 4 on, and
-step 2: the nodes have the image ${REGISTRY}/plegwatch:${VERSION}, and Redis the users of the cluster prod-eu-1.
+step 2: nodes pull ${REGISTRY}/plegwatch:${VERSION}, and Redis the users of the cluster prod-eu-1.
 `;
 
 /** A shell inside the cluster's network; without a terminal, it only says how to enter. */

@@ -11,7 +11,7 @@ export const REGISTRY = 'registry.example';
 
 /**
  * The commands of all `sh` blocks of a page, in order; below a heading, if one is named. Builds and pushes of the image are left out: the
- * nodes have it. Placeholders stay as they are, apart from the registry's name, because that is no valid one.
+ * registry has it. Placeholders stay as they are, apart from the registry's name, because that is no valid one.
  */
 export function documentedCommands(page: string, heading?: string): string {
   const text = readFileSync(join(CHECKOUT, page), 'utf8');

@@ -11,6 +11,7 @@ import { type RunningProcess, run } from '../localServices/process.ts';
 import { where } from '../localServices/where.ts';
 import { makeControlGroup } from './controlGroups.ts';
 import type { ControlPlane } from './controlPlane.ts';
+import { REGISTRY } from './documentedCommands.ts';
 import { type ClusterNetwork, CONTROL_ADDRESS, nodeAddress, POD_NETWORK, podSubnet } from './network.ts';
 
 const CRI_SOCKET = '/run/containerd/containerd.sock';
@@ -24,8 +25,7 @@ export interface ClusterNode {
   path(path: string): string;
   readonly containerd: LocalService;
   readonly kubelet: LocalService;
-  /** Imports an image archive; `name` is the image's name here, if it is not that in the archive. */
-  importImage(archive: string, name?: string): Promise<void>;
+  importImage(archive: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -40,6 +40,8 @@ export interface NodeOptions {
   readonly selfSigned: boolean;
   /** Its parent group, below which the kubelet makes those of its pods. */
   readonly cgroup: string;
+  /** Host and port of the registry that stands in for the documentation's. */
+  readonly registry: string;
 }
 
 /** Starts a node; returns when its kubelet serves. */
@@ -54,11 +56,10 @@ export async function startNode(options: NodeOptions): Promise<ClusterNode> {
     await network.connectNode(index, first);
     const path = (inside: string) => `/proc/${first}/root${inside}`;
     const socket = path(CRI_SOCKET);
-    const containerd = await service(() => startContainerd(first, dir, index, socket));
-    const importImage = async (archive: string, imageName?: string) => {
+    const containerd = await service(() => startContainerd(first, options, socket));
+    const importImage = async (archive: string) => {
       const into = ['--address', socket, '--namespace', 'k8s.io', 'images', 'import', '--local'];
-      const as = imageName === undefined ? [] : ['--index-name', imageName];
-      await run(where('ctr-2.1'), [...into, '--snapshotter', 'overlayfs', ...as, archive], {
+      await run(where('ctr-2.1'), [...into, '--snapshotter', 'overlayfs', archive], {
         timeoutMs: 300_000,
       });
     };
@@ -75,15 +76,17 @@ export async function startNode(options: NodeOptions): Promise<ClusterNode> {
 
 async function startContainerd(
   node: number,
-  dir: string,
-  index: number,
+  { dir, index, registry }: NodeOptions,
   socket: string,
 ): Promise<RunningProcess> {
   const cni = join(dir, 'cni');
   mkdirSync(cni, { recursive: true });
   writeFileSync(join(cni, '10-pods.conflist'), JSON.stringify(podNetwork(index)));
   const file = join(dir, 'containerd.toml');
-  writeFileSync(file, containerdConfig(cni));
+  const registries = join(dir, 'registries');
+  mkdirSync(join(registries, REGISTRY), { recursive: true });
+  writeFileSync(join(registries, REGISTRY, 'hosts.toml'), `server = "http://${registry}"\n`);
+  writeFileSync(file, containerdConfig(cni, registries));
   const programs = [dirname(where('containerd-shim-2.1')), dirname(where('runc'))];
   return startInMachine(node, {
     name: 'containerd',
@@ -105,7 +108,7 @@ function podNetwork(index: number): object {
   return { cniVersion: '1.0.0', name: 'pods', plugins: [{ type: 'ptp', ipMasq: false, ipam }] };
 }
 
-function containerdConfig(cni: string): string {
+function containerdConfig(cni: string, registries: string): string {
   return `version = 3
 disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.internal.v1.opt", "io.containerd.internal.v1.tracing"]
 
@@ -113,6 +116,8 @@ disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.internal.v1.opt",
   snapshotter = "overlayfs"
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "${PAUSE}"
+[plugins."io.containerd.cri.v1.images".registry]
+  config_path = "${registries}"
 [plugins."io.containerd.cri.v1.runtime"]
   enable_selinux = false
   disable_apparmor = true

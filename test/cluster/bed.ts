@@ -49,8 +49,11 @@ export async function startBed(): Promise<ClusterBed> {
     await cluster.stop();
   };
   try {
-    log(began, 'importing the image');
-    await cluster.importImage(join(CHECKOUT, `dist/image/plegwatch-${VERSION}.tar`));
+    log(began, 'pushing the image');
+    await cluster.registry.push(
+      join(CHECKOUT, `dist/image/plegwatch-${VERSION}.tar`),
+      `plegwatch:${VERSION}`,
+    );
     log(began, 'the cluster is ready');
     client = new Client({ connectionString: urlOf(cluster) });
     await client.connect();

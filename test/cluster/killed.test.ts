@@ -15,7 +15,7 @@ import { podOf } from './churn.ts';
 needs(
   'root',
   ...(['containerd-2.1', 'runc', 'etcd', 'kubelet', 'kube-controller-manager', 'kube-scheduler'] as const),
-  ...(['kube-proxy', 'coredns', 'cni-ptp', 'nft', 'helm', 'postgres', 'redis-server'] as const),
+  ...(['kube-proxy', 'coredns', 'cni-ptp', 'nft', 'helm', 'postgres', 'redis-server', 'registry'] as const),
 )('a cluster whose starter was killed', () => {
   afterAll(() => expect(leftovers()).toEqual([]));
 

@@ -15,6 +15,7 @@ import { waitFor } from '../support/waitFor.ts';
 import { CLUSTER, type ClusterBed, NAMESPACE, startBed, WITHIN_MS } from './bed.ts';
 import { podOf } from './churn.ts';
 import { processesOf } from './containerProcesses.ts';
+import { makeReleases, NEXT_COLUMN, type Published, publish } from './releases.ts';
 
 const AGENT = 'app.kubernetes.io/component=agent';
 const UNINSTALL = commandOf(documentedCommands('docs/how-to/uninstall.md'), 'helm uninstall');
@@ -33,6 +34,9 @@ needs(
     'redis-server',
     'image-node',
     'buildah',
+    'registry',
+    'skopeo',
+    'cosign',
   ] as const),
 )('a cluster of two nodes', () => {
   let bed: ClusterBed;
@@ -268,7 +272,7 @@ needs(
       kubectl delete namespace second second-agents ${TIMEOUT}`);
   });
 
-  it('the history goes on over an upgrade, a rollback, an uninstall and a new install', async () => {
+  it('the history goes on over an uninstall, an install of a verified release from a registry, an upgrade to the next version and a rollback', async () => {
     const rows = async () => {
       const [row] = await bed.query<{ n: number }>(
         'SELECT count(*)::int4 AS n FROM plegwatch.container_events WHERE cluster = $1',
@@ -276,26 +280,6 @@ needs(
       );
       return row?.n ?? 0;
     };
-    const period = () =>
-      bed.cluster.shell(
-        `kubectl -n ${NAMESPACE} get daemonset plegwatch-agent -o yaml | grep -A1 RELIST_PERIOD | tail -n 1 | tr -d ' '`,
-      );
-    await bed.underChurn(async () => {
-      await bed.cluster.shell(
-        `${commandOf(documentedCommands('docs/how-to/upgrade.md'), 'helm upgrade')} --set agent.relistPeriod=7s --wait ${TIMEOUT}`,
-      );
-      await rolledOut();
-    });
-    expect(await period()).toBe('value:7s\n');
-    await bed.underChurn(async () => {
-      await bed.cluster.shell(
-        `${commandOf(documentedCommands('docs/how-to/upgrade.md'), 'helm rollback')} --wait ${TIMEOUT}`,
-      );
-      await rolledOut();
-    });
-    expect(await period()).toBe('value:5s\n');
-    await bed.nothingIsLost();
-
     const before = await rows();
     await bed.cluster.shell(`
       ${UNINSTALL} --wait ${TIMEOUT}
@@ -307,10 +291,37 @@ needs(
     for (const node of nodes) expect(existsSync(node.path('/var/lib/plegwatch'))).toBe(true);
     expect(await rows()).toBeGreaterThanOrEqual(before);
 
-    await bed.cluster.shell(commandOf(documentedCommands('docs/how-to/install.md'), 'helm upgrade'));
-    await bed.underChurn(watched);
-    await bed.nothingIsLost();
+    const releases = makeReleases(folder);
+    const published: Published[] = [];
+    for (const release of releases) published.push(await publish(bed.cluster, release));
+    const [present, next] = published;
+    if (present === undefined || next === undefined) throw new Error('no two releases');
+    const { host } = bed.cluster.registry;
+    /** The command of a page, for a release instead of the checkout. */
+    const fromRegistry = (page: string, { version }: Published) =>
+      commandOf(documentedCommands(page), 'helm upgrade')
+        .replace('helm/plegwatch', `oci://${host}/charts/plegwatch --version ${version} --plain-http`)
+        .replace(`--set image.repository=${REGISTRY}/plegwatch`, '');
+    const becomes = async ({ version, image }: Published, command: string) => {
+      await bed.underChurn(async () => {
+        await bed.cluster.shell(`${command} --wait ${TIMEOUT}`);
+        await rolledOut();
+        await watched();
+        for (const { name } of nodes) await bed.reported(name, 'agent.version', version);
+      });
+      await bed.nothingIsLost();
+      const wanted = `${REGISTRY}/plegwatch@${image}`;
+      const pulled = async () => (await imagesOf(bed)).every((name) => name === wanted);
+      await waitFor(`all pods run ${wanted}`, pulled, WITHIN_MS, 500);
+    };
+    const pull = `helm pull oci://${host}/charts/plegwatch --version ${present.version} --plain-http --destination ${folder} 2>&1`;
+    expect(await bed.cluster.shell(pull)).toContain(`Digest: ${present.chart}\n`);
+    await becomes(present, fromRegistry('docs/how-to/install.md', present));
     expect(await rows()).toBeGreaterThan(before);
+    await becomes(next, fromRegistry('docs/how-to/upgrade.md', next));
+    const column = await bed.query(`SELECT ${NEXT_COLUMN} FROM store.node`);
+    expect(column.length).toBeGreaterThan(0);
+    await becomes(present, commandOf(documentedCommands('docs/how-to/upgrade.md'), 'helm rollback'));
   });
 });
 
@@ -328,6 +339,14 @@ async function rightsOf({ cluster }: ClusterBed, account: string): Promise<strin
   const rights = (await listOf(`${NAMESPACE}:${account}`)).filter((right) => !everyones.has(right));
   // One may come from a role and a cluster role.
   return [...new Set(rights)].sort();
+}
+
+/** The images of the pods of agents and controllers, as their nodes pulled them. */
+async function imagesOf({ cluster }: ClusterBed): Promise<string[]> {
+  const of = ['-l', 'app.kubernetes.io/component in (agent, controller)'];
+  const path = 'jsonpath={.items[*].status.containerStatuses[*].imageID}';
+  const images = await cluster.kubectl('-n', NAMESPACE, 'get', 'pod', ...of, '-o', path);
+  return images.split(' ');
 }
 
 /** The id of the container of a node's agent. */

@@ -31,6 +31,8 @@ needs(
     'redis-server',
     'image-node',
     'buildah',
+    'registry',
+    'skopeo',
   ] as const),
 )('a trial', () => {
   let cluster: Cluster;
@@ -39,7 +41,10 @@ needs(
   beforeAll(async () => {
     folder = temporaryFolder('trial-images', undefined);
     cluster = await startCluster({ report: (step) => console.log(step) });
-    await cluster.importImage(join(CHECKOUT, `dist/image/plegwatch-${VERSION}.tar`));
+    await cluster.registry.push(
+      join(CHECKOUT, `dist/image/plegwatch-${VERSION}.tar`),
+      `plegwatch:${VERSION}`,
+    );
     for (const image of writeTrialImages(folder.dir)) {
       for (const node of cluster.nodes) await node.importImage(image);
     }

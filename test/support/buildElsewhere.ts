@@ -29,12 +29,7 @@ const SCRIPT = `
 
 /** Returns the folder of the release, which is below the given one. */
 export function buildElsewhere(dir: string, image: string): string {
-  const checkout = join(dir, 'another checkout');
-  execFileSync('sh', ['-ec', 'umask 077; git clone --quiet --shared "$0" "$1"', ROOT, checkout]);
-  for (const path of changedFiles()) {
-    rmSync(join(checkout, path), { force: true });
-    if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(checkout, path));
-  }
+  const checkout = copyOfCheckout(dir, 'another checkout');
   const cache = execFileSync(join(ROOT, 'devtools/localServices/where'), ['--cache'], {
     encoding: 'utf8',
   }).trim();
@@ -51,6 +46,17 @@ export function buildElsewhere(dir: string, image: string): string {
   };
   execFileSync('unshare', ['--mount', 'sh', '-ec', SCRIPT], { cwd: checkout, env, stdio: 'pipe' });
   return join(checkout, 'dist/release');
+}
+
+/** Clones this checkout, with its changes that are in no commit. Returns the new one. */
+export function copyOfCheckout(dir: string, name: string): string {
+  const checkout = join(dir, name);
+  execFileSync('sh', ['-ec', 'umask 077; git clone --quiet --shared "$0" "$1"', ROOT, checkout]);
+  for (const path of changedFiles()) {
+    rmSync(join(checkout, path), { force: true });
+    if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(checkout, path));
+  }
+  return checkout;
 }
 
 /** The files that differ from the commit, or are not in it. */
