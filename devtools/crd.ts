@@ -20,6 +20,13 @@ const METADATA = `metadata:
   {{- end }}
 `;
 
+/** Fields that the API of older versions of Kubernetes does not have: helm refuses to send them there. */
+const SELECTABLE = /^ {6}selectableFields:\n(?: {8}.*\n)+/m;
+const ONLY_WHERE_SELECTABLE = [
+  '      {{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version }}\n',
+  '      {{- end }}\n',
+] as const;
+
 /** The definition with its status, which is its last part, renewed. */
 export function withStatus(definition: string): string {
   const [written = ''] = definition.split(/(?<=\n {12}status:\n)/);
@@ -35,5 +42,6 @@ export function templateOf(definition: string): string {
       `${CRD} must have one metadata, which begins with the name and has no labels or annotations.`,
     );
   }
-  return `${HEADER}${body.replace(/^metadata:\n/m, () => METADATA)}{{- end }}\n`;
+  const conditional = body.replace(SELECTABLE, (fields) => ONLY_WHERE_SELECTABLE.join(fields));
+  return `${HEADER}${conditional.replace(/^metadata:\n/m, () => METADATA)}{{- end }}\n`;
 }

@@ -26,6 +26,19 @@ nftables_series=1.0 nftables_suite=bookworm
 promtool_series=3.5 promtool_suite=forky
 operator_crds_version=0.85.0
 spark_version=4.0.5 java_series=17.0 java_suite=bookworm
+# The versions of Kubernetes whose API the chart is checked against: the last of each minor one that the module proxy has, with the digest of its module.
+declare -A kubernetes_api=(
+  [1.28.15]=h1:d91N2Znk+E8REIJZlrD6za2JtIwvEypa0DB1IoU4fJ0=
+  [1.29.14]=h1:mbk5M/WaJr/AX7p3p2/7eJjrtI+I3AKu7IEjI8+Ny/U=
+  [1.30.14]=h1:MrlKXh9uhLIJpyxOeXhcndzRVSvwiV9iJ8NgH8nqPsg=
+  [1.31.14]=h1:UtjLfqvXLuSVDdJ4+NpQCIfFkKkLnAAVmxAEMsnkhjk=
+  [1.32.13]=h1:5TGYdZ6YZqdp6h/Rp1vX/4TIoybMPdgv97LCZCtPuNQ=
+  [1.33.13]=h1:bmH31xUdSzeA5vk0wZAK9MZp11mdLuzUSeKk0qN3hPQ=
+  [1.34.4]=h1:Yy6R4QB8C9kJPp25GFqEvX5XQwY5qzKeqD0Xx6oAcmk=
+  [1.35.4]=h1:o/8dBC/pHVpYoGV4OAIytAlNPZbdYVTXJHoYvXC4qzM=
+  [1.36.3]=h1:qDQdoMiluAE2Eab6Fa52YV+WjiGz9mZFFoagEA6cI+o=
+  [1.37.2]=h1:A2VDEiObzkYqFTKhSsn0ZEb0RlLEXpHWj93gi2HqEwE=
+)
 images_version=2
 # The versions of Go programs are pinned in their go.mod.
 module_version() { awk -v m="$2" '{ sub(/^require /, "") } $1 == m && $2 ~ /^v/ { print substr($2, 2); exit }' "$services_dir/$1/go.mod"; }
@@ -37,6 +50,8 @@ kubelet_version() { module_version "kubelets/$1" k8s.io/kubernetes; }
 built_containerds=(2.4 2.3 2.2)
 built_containerd_version() { module_version "containerd-$1" github.com/containerd/containerd/v2; }
 helm_version=$(module_version helm helm.sh/helm/v4)
+helm_3_version=$(module_version helm-3 helm.sh/helm/v3)
+kubeconform_version=$(module_version kubeconform github.com/yannh/kubeconform)
 cosign_version=$(module_version cosign github.com/sigstore/cosign/v3)
 critest_version=$(module_version critest sigs.k8s.io/cri-tools)
 # These are our own source, so their folder names also contain a digest of it.
@@ -69,6 +84,9 @@ images_dir=$cache/images-$images_version
 spark_dir=$cache/spark-$spark_version-java-$java_series-$java_suite
 kubernetes_dir=$cache/kubernetes-$kubernetes_version
 helm_dir=$cache/helm-$helm_version
+helm_3_dir=$cache/helm-$helm_3_version
+kubeconform_dir=$cache/kubeconform-$kubeconform_version
+kubernetes_api_dir=$cache/kubernetes-api-$(printf '%s\n' "${kubernetes_api[@]}" | sort | sha256sum | cut -c 1-8)
 cosign_dir=$cache/cosign-$cosign_version
 otelcol_dir=$cache/otelcol-$otelcol_version
 critest_dir=$cache/critest-$critest_version
@@ -100,7 +118,7 @@ asset() { [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ] &&
 program_names=(
   node postgres initdb pgbouncer redis-server
   {containerd,ctr,containerd-shim}-{2.4,2.3,2.2,2.1,1.7,1.6}
-  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-{1.37,1.33,1.30,1.28} kube-controller-manager kube-scheduler kube-proxy coredns helm cosign otelcol promtool operator-crds criclient
+  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-{1.37,1.33,1.30,1.28} kube-controller-manager kube-scheduler kube-proxy coredns helm helm-3 kubeconform kubernetes-api cosign otelcol promtool operator-crds criclient
   cni-ptp nft buildah registry skopeo chromium critest spark
 )
 
@@ -132,6 +150,9 @@ program_path() {
     cni-ptp) echo "$cni_dir/usr/lib/cni/ptp" ;;
     nft) echo "$nftables_dir/bin/nft" ;;
     helm) echo "$helm_dir/helm" ;;
+    helm-3) echo "$helm_3_dir/helm" ;;
+    kubeconform) echo "$kubeconform_dir/kubeconform" ;;
+    kubernetes-api) echo "$kubernetes_api_dir" ;;
     cosign) echo "$cosign_dir/cosign" ;;
     otelcol) echo "$otelcol_dir/otelcol" ;;
     promtool) echo "$promtool_dir/usr/bin/promtool" ;;

@@ -298,12 +298,18 @@ export function run(program: string, args: readonly string[], input = ''): Promi
   });
 }
 
-export const helm = (args: readonly string[], values: Values): Promise<ProgramResult> =>
-  run(where('helm'), [...args, '--values', '-'], JSON.stringify(values));
+export const helm = (
+  args: readonly string[],
+  values: Values,
+  program: 'helm' | 'helm-3' = 'helm',
+): Promise<ProgramResult> => run(where(program), [...args, '--values', '-'], JSON.stringify(values));
 
 /** The rendered text of a release called plegwatch. */
-export async function template(values: Values): Promise<string> {
-  const { code, stdout, stderr } = await helm(['template', 'plegwatch', CHART, '-n', NAMESPACE], values);
+export async function template(values: Values, args: readonly string[] = []): Promise<string> {
+  const { code, stdout, stderr } = await helm(
+    ['template', 'plegwatch', CHART, '-n', NAMESPACE, ...args],
+    values,
+  );
   expect(stderr).toBe('');
   expect(code).toBe(0);
   return stdout;
