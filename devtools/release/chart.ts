@@ -13,6 +13,7 @@ import { CRD } from '../crd.ts';
 import { packArchive } from '../image/archive.ts';
 import { temporaryFolder } from '../localServices/temporaryFolder.ts';
 import { where } from '../localServices/where.ts';
+import { changesOf } from './changes.ts';
 import { sha256Of } from './digest.ts';
 import { EXAMPLE } from './exampleReport.ts';
 import type { Publisher } from './publisher.ts';
@@ -78,11 +79,12 @@ function readMetadata(): ChartMetadata {
 }
 
 function released(metadata: ChartMetadata, image: ReleasedImage, publisher: Publisher): ChartMetadata {
-  const { source, securityContact } = publisher;
+  const { source, securityContact, signKey } = publisher;
   const links = [
     { name: 'Source', url: source },
     { name: 'Report a vulnerability', url: securityContact },
   ].filter(({ url }) => url !== '');
+  const changes = changesOf(readFileSync(join(CHECKOUT, 'CHANGELOG.md'), 'utf8'), VERSION);
   const images = [{ name: 'plegwatch', image: `${image.name}@${image.digest}` }];
   return {
     ...metadata,
@@ -90,6 +92,8 @@ function released(metadata: ChartMetadata, image: ReleasedImage, publisher: Publ
     annotations: {
       ...metadata.annotations,
       ...(links.length > 0 && { 'artifacthub.io/links': stringify(links) }),
+      ...(signKey.url !== '' && { 'artifacthub.io/signKey': stringify(signKey) }),
+      'artifacthub.io/changes': stringify(changes),
       'artifacthub.io/images': stringify(images),
       'artifacthub.io/crds': stringify([definition()]),
       'artifacthub.io/crdsExamples': stringify([EXAMPLE]),

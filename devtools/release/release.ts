@@ -69,6 +69,6 @@ const build = {
 write(PROVENANCE, provenance({ subjects, ...build }));
 const sums = [...filesIn(out)].map(([name, data]) => `${sha256Of(data)}  ${name}\n`);
 write(SUMS, sums.join(''));
-if (values.key !== undefined) sign(out, values.key);
+if (values.key !== undefined) sign(out, values.key, by.signKey.fingerprint);
 console.log(`${out}:\n${sums.join('')}`);
 if (values.key === undefined) console.error('release: NOT SIGNED: no KEY was given (docs/how-to/image.md)');

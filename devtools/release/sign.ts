@@ -9,15 +9,20 @@ import { join } from 'node:path';
 import { temporaryFolder } from '../localServices/temporaryFolder.ts';
 import { where } from '../localServices/where.ts';
 import { SIGNATURE, SIGNED } from './contents.ts';
+import { sha256Of } from './digest.ts';
 import { bundleOf, type SignatureKind, signatureIn, verifyBundle } from './signature.ts';
 
 const OFFLINE = ['--use-signing-config=false', '--tlog-upload=false'];
 
-/** Throws if cosign refuses the key, or if what it wrote does not verify. */
-export function sign(folder: string, key: string): void {
+/** Throws if cosign refuses the key, if that is not the one of the fingerprint, or if what cosign wrote does not verify. */
+export function sign(folder: string, key: string, fingerprint: string): void {
   const publicKey = createPublicKey(cosign('public-key', '--key', key));
   if (publicKey.asymmetricKeyDetails?.namedCurve !== 'prime256v1') {
     throw new Error(`KEY=${key} is not on the curve P-256, as cosign generate-key-pair makes keys`);
+  }
+  const found = sha256Of(publicKey.export({ type: 'spki', format: 'der' }));
+  if (fingerprint !== '' && found !== fingerprint) {
+    throw new Error(`KEY=${key} has the fingerprint ${found}, and publisher.yaml names ${fingerprint}`);
   }
   const { dir, remove } = temporaryFolder('signature', undefined);
   try {

@@ -7,7 +7,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { documentedCommands } from '../../devtools/cluster/documentedCommands.ts';
 import { bundledPackages } from '../../devtools/image/bundle.ts';
@@ -29,6 +29,7 @@ import { sha256Of } from '../../devtools/release/digest.ts';
 import { faultsOf } from '../../devtools/release/faults.ts';
 import { writePlugin } from '../../devtools/release/kubectlPlugin.ts';
 import { readLayout } from '../../devtools/release/layout.ts';
+import { sign as signRelease } from '../../devtools/release/sign.ts';
 import { bundleOf, signedBytes, verifyBundle } from '../../devtools/release/signature.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { ROOT } from '../support/build.ts';
@@ -181,6 +182,13 @@ needs(
     },
   );
 
+  it('is not signed by another key than the one whose fingerprint the publisher names', () => {
+    vi.stubEnv('COSIGN_PASSWORD', env.COSIGN_PASSWORD);
+    expect(() => signRelease(folder, join(out, 'cosign.key'), '0'.repeat(64))).toThrow(
+      'and publisher.yaml names 000',
+    );
+  });
+
   it('is not signed by a key that is not on P-256', () => {
     const { privateKey } = generateKeyPairSync('ed25519');
     const key = join(out, 'ed25519');
@@ -256,14 +264,18 @@ needs(
     });
     expect(example).toMatchObject({ kind: 'PLEGReport', apiVersion: 'plegwatch.dev/v1alpha1' });
     expect(annotation('operator')).toBe(true);
+    const changes = readFileSync(`${ROOT}CHANGELOG.md`, 'utf8');
+    expect(annotation('changes').length).toBe(changes.split('\n## ')[1]?.match(/^- /gm)?.length);
+    expect(annotation('changes').join('')).not.toMatch(/[*`\n]/);
   });
 
-  it('says where source, downloads and security contact are, once the publisher has filled them in', () => {
+  it('says where source, downloads, key and security contact are, once the publisher has filled them in', () => {
     const dir = mkdtempSync(join(out, 'published-'));
     const source = 'https://git.example/plegwatch';
     const filled = {
       source,
       downloads: `${source}/releases`,
+      signKey: { url: `${source}/plegwatch.pub`, fingerprint: '0'.repeat(64) },
       securityContact: 'mailto:security@git.example',
     };
     writeChart(dir, {
@@ -280,6 +292,7 @@ needs(
       { name: 'Source', url: source },
       { name: 'Report a vulnerability', url: filled.securityContact },
     ]);
+    expect(parse(shown.annotations['artifacthub.io/signKey'])).toEqual(filled.signKey);
     const { spec } = parse(readFileSync(join(dir, 'krew-plegwatch.yaml'), 'utf8'));
     expect(spec).toMatchObject({
       homepage: source,
