@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test cluster-test versions lake test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions pictures experiment image release verify-release advisories cluster clean
+.PHONY: help check demo test cluster-test versions lake test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions pictures experiment image release keep-release verify-release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -30,7 +30,7 @@ test: ## Run all tests on real services (25 to 40 minutes; TESTS="test/integrati
 	@$(call prepare,test)
 	@$(node) node_modules/vitest/vitest.mjs run --project '!cluster' --project '!versions' --project '!spark' $(TESTS)
 
-cluster-test: ## Install plegwatch in a real cluster of two nodes, and break every part of it (root; 10 minutes)
+cluster-test: ## Install plegwatch in a real cluster of two nodes, and break every part of it (root; 15 minutes)
 	@$(call prepare,cluster)
 	@$(node) node_modules/vitest/vitest.mjs run --project cluster
 
@@ -169,6 +169,10 @@ image: ## Build the image with buildah, as archives in dist/image/ (IMAGE=regist
 release: image ## Make a release in dist/release/: images, chart, CRD, plugin, components, notices, provenance, checksums (KEY=cosign.key signs it; IMAGE as above)
 	@$(call prepare,helm $(if $(KEY),cosign))
 	@$(node) devtools/release/release.ts $(if $(KEY),--key '$(KEY)')
+
+keep-release: ## Keep program and chart of the release that was just made in test/released/, so that tests upgrade from it
+	@$(call prepare,node npm)
+	@$(node) devtools/release/keep.ts
 
 verify-release: ## Verify a release offline, by its publisher's public key (KEY=cosign.pub; RELEASE=FOLDER)
 	@$(call prepare,node npm)

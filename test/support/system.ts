@@ -74,13 +74,15 @@ export class System {
     this.#kube = kube;
   }
 
-  /** `clusters`: those whose users Redis has. */
+  /** `clusters`: those whose users Redis has. `cli`: the program that migrates; default: these sources. */
   static async start({
     kube,
     clusters = [CLUSTER],
+    cli,
   }: {
     kube: boolean;
     clusters?: readonly string[];
+    cli?: string;
   }): Promise<System> {
     const [redis, postgres, api] = await Promise.all([
       startRedis({ clusters }),
@@ -88,13 +90,17 @@ export class System {
       kube ? startApiServer() : null,
     ]);
     const controllerUrl = await createControllerRole(postgres.url);
-    await migrate({
-      databaseUrl: postgres.url,
-      databaseWait: millis(WITHIN_MS),
-      queues: 4,
-      controllerRoles: [`${CONTROLLER_ROLE}=${CLUSTER}`],
-      log: silent,
-    });
+    if (cli === undefined) {
+      await migrate({
+        databaseUrl: postgres.url,
+        databaseWait: millis(WITHIN_MS),
+        queues: 4,
+        controllerRoles: [`${CONTROLLER_ROLE}=${CLUSTER}`],
+        log: silent,
+      });
+    } else {
+      await migrateWith(cli, postgres.url);
+    }
     const client = api === null ? null : await createKubeClient({ kubeconfig: api.kubeconfig });
     if (client !== null) await installPlegReports(client);
     return new System(redis, postgres, controllerUrl, api, client);
@@ -115,11 +121,11 @@ export class System {
     return join(this.#dir, name);
   }
 
-  async controller(settings: PlegwatchSettings = {}): Promise<LocalPlegwatch> {
+  async controller(settings: PlegwatchSettings = {}, cli = CLI): Promise<LocalPlegwatch> {
     const kube = this.#api === null ? { noKube: 'true' } : { kubeconfig: this.#api.kubeconfig };
     return this.#started(
       await startPlegwatch({
-        cli: CLI,
+        cli,
         command: 'controller',
         settings: {
           cluster: CLUSTER,
@@ -138,10 +144,11 @@ export class System {
     socket: string,
     settings: PlegwatchSettings = {},
     nodeArgs: readonly string[] = [],
+    cli = CLI,
   ): Promise<LocalPlegwatch> {
     return this.#started(
       await startPlegwatch({
-        cli: CLI,
+        cli,
         command: 'agent',
         settings: {
           cluster: CLUSTER,
@@ -225,6 +232,14 @@ export class System {
     this.#programs.push(program);
     return program;
   }
+}
+
+/** Migrates a database with a built program, as its owner. */
+export async function migrateWith(cli: string, databaseUrl: string): Promise<void> {
+  const roles = `${CONTROLLER_ROLE}=${CLUSTER}`;
+  await run(process.execPath, [cli, 'migrate', '--controller-roles', roles], {
+    env: { PATH: process.env['PATH'], PLEGWATCH_DATABASE_URL: databaseUrl },
+  });
 }
 
 /** The answer of a program, however long a busy machine takes; null if it does not run. */
