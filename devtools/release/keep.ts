@@ -1,6 +1,6 @@
 /*
- * Keeps the program and the chart of a release in test/released/, from where tests upgrade to every later version. Run by `make keep-release` after `make
- * release`, at the same commit.
+ * Keeps the program and the chart of a release in test/released/, from where tests upgrade to every later version. The program, and not data that it wrote,
+ * because only a program can run beside later ones and after a rollback. Run by `make keep-release` after `make release`, at the same commit.
  */
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';

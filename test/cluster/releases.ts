@@ -27,7 +27,7 @@ export const NEXT_COLUMN = 'of_the_next_version';
 const env = { ...process.env, COSIGN_PASSWORD: 'of the test' };
 
 /** This version's, then the next one's. */
-export function makeReleases(dir: string): [Release, Release] {
+export function makeReleases(dir: string): readonly Release[] {
   execFileSync(where('cosign'), ['generate-key-pair'], { cwd: dir, env, stdio: 'pipe' });
   const key = join(dir, 'cosign.key');
   const publicKey = join(dir, 'cosign.pub');

@@ -15,7 +15,7 @@ import { waitFor } from '../support/waitFor.ts';
 import { CLUSTER, type ClusterBed, NAMESPACE, startBed, WITHIN_MS } from './bed.ts';
 import { podOf } from './churn.ts';
 import { processesOf } from './containerProcesses.ts';
-import { makeReleases, NEXT_COLUMN, type Published, publish } from './releases.ts';
+import { makeReleases, NEXT_COLUMN, type Published, publish, type Release } from './releases.ts';
 
 const AGENT = 'app.kubernetes.io/component=agent';
 const UNINSTALL = commandOf(documentedCommands('docs/how-to/uninstall.md'), 'helm uninstall');
@@ -41,9 +41,12 @@ needs(
 )('a cluster of two nodes', () => {
   let bed: ClusterBed;
   let nodes: readonly ClusterNode[];
+  let releases: readonly Release[];
   const folder = mkdtempSync(join(tmpdir(), 'on-call-'));
 
   beforeAll(async () => {
+    // At once: the image has to be of the checkout as it is.
+    releases = makeReleases(folder);
     bed = await startBed();
     nodes = bed.cluster.nodes;
   });
@@ -291,7 +294,6 @@ needs(
     for (const node of nodes) expect(existsSync(node.path('/var/lib/plegwatch'))).toBe(true);
     expect(await rows()).toBeGreaterThanOrEqual(before);
 
-    const releases = makeReleases(folder);
     const published: Published[] = [];
     for (const release of releases) published.push(await publish(bed.cluster, release));
     const [present, next] = published;
