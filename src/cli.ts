@@ -88,11 +88,14 @@ const commandLine: CommandLine = {
           const less = 'one node (--node), a shorter time (--from, --to)';
           await withStore({ ...config, name: 'audit', less }, async (store) => {
             const printLine = (line: string) => print(`${line}\n`);
-            const differences = await store.transaction((sql) =>
-              trusted === null
-                ? runAudit({ ...config, sql, print: printLine })
-                : runSignatureAudit({ ...config, ...trusted, sql, print: printLine }),
-            );
+            const { storesOf } = await import('./store/notFound.ts');
+            let differences = 0;
+            for (const part of await storesOf(store, [config.cluster]))
+              differences += await part.transaction((sql) =>
+                trusted === null
+                  ? runAudit({ ...config, sql, print: printLine })
+                  : runSignatureAudit({ ...config, ...trusted, sql, print: printLine }),
+              );
             if (differences > 0) process.exitCode = EXIT_DIFFERENCES;
           });
         });

@@ -12,8 +12,9 @@ import { withoutSecrets } from '../platform/settings.ts';
 import { aborted } from '../platform/stopSignal.ts';
 import { VERSION } from '../platform/version.ts';
 import { explainDatabaseError, isOfDatabase } from '../store/databaseError.ts';
-import { eachIn, openStore, type ReadStore, type Store } from '../store/store.ts';
-import { createReader, type ReaderUntil } from '../ui/answers/reader.ts';
+import { openReadStore } from '../store/fleet.ts';
+import type { OpenStore, ReadStore } from '../store/store.ts';
+import { createReader, type ReaderUntil, readStoreOf } from '../ui/answers/reader.ts';
 import { RequestError } from '../ui/requestError.ts';
 import { boundedAnswer, boundedError, type Refusal, UNTRUSTED } from './answer.ts';
 import { schemaOf } from './arguments.ts';
@@ -116,18 +117,18 @@ function explainedError(
 }
 
 interface Database {
-  /** Throws as {@link openStore} does. */
+  /** Throws as {@link openReadStore} does. */
   readonly read: (signal: AbortSignal) => Promise<ReadStore>;
   readonly close: () => Promise<void>;
 }
 
 /** Postgres: opened by the first call that reaches it. */
 function databaseOf(config: McpConfig, log: Logger): Database {
-  let opening: Promise<Store> | undefined;
+  let opening: Promise<OpenStore> | undefined;
   let reader: ReaderUntil | undefined;
   async function open(): Promise<ReaderUntil> {
     try {
-      opening ??= openStore({ ...config, log, applicationName: 'plegwatch mcp' });
+      opening ??= openReadStore({ ...config, log, applicationName: 'plegwatch mcp' });
       const store = await opening;
       reader ??= createReader(store, undefined, config.databaseMaxConnections);
       return reader;
@@ -139,8 +140,7 @@ function databaseOf(config: McpConfig, log: Logger): Database {
   }
   return {
     async read(signal) {
-      const { read } = (await open())(signal);
-      return { ...eachIn(read), transaction: read };
+      return readStoreOf((await open())(signal));
     },
     async close() {
       // A store that could not be opened was reported to who asked.

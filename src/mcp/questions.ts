@@ -10,7 +10,7 @@ import { FINDING_SETTINGS } from '../analysis/settings.ts';
 import { moment } from '../platform/commonSettings.ts';
 import { PlegwatchError } from '../platform/errors.ts';
 import { BadValue, type ConfigOf, list, optional, repeated, required, string } from '../platform/settings.ts';
-import { requireClusters, requireNode } from '../store/notFound.ts';
+import { nodesNamed, storesOf } from '../store/notFound.ts';
 import type { Field } from '../store/schema/columns.ts';
 import { command, json, rowOf, statement } from '../store/statement.ts';
 import type { ReadStore } from '../store/store.ts';
@@ -139,16 +139,21 @@ const jsonRow: Field<Record<string, unknown>> = { ...json(v.record(v.string(), v
 const planForValues = command('SET LOCAL plan_cache_mode = force_custom_plan');
 
 /** Throws NOT_FOUND, and SETTING_INVALID as {@link queryOf}. */
-export function answerOf(
+export async function answerOf(
   store: ReadStore,
   { name: question, ...given }: ConfigOf<typeof QUESTION_ARGUMENTS>,
 ): Promise<Answer> {
   const { text, values } = queryOf(question, given);
   const { cluster, node } = given;
   const clusters = cluster === undefined ? undefined : [cluster];
-  return store.transaction(async (sql) => {
-    await requireClusters(sql, clusters);
-    if (node !== undefined) await requireNode(sql, node, clusters);
+  const named =
+    node === undefined
+      ? await storesOf(store, clusters)
+      : (await nodesNamed(store, node, clusters)).map(({ store: part }) => part);
+  const [only, ...others] = new Set(named);
+  // A question about one cluster or node is asked where that is; about several groups only the fleet's own database can answer it.
+  const asked = only === undefined || others.length > 0 ? store : only;
+  return asked.transaction(async (sql) => {
     await sql.run(planForValues);
     const { rows } = await sql.run(statement(text, rowOf({ row: jsonRow })), values);
     return {

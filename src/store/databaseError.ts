@@ -32,6 +32,7 @@ const UNREACHABLE =
 const LOGIN_REFUSED = /^28/;
 
 export function databaseErrorKind(error: unknown): DatabaseErrorKind {
+  if (error instanceof GroupError) return databaseErrorKind(error.cause);
   // A value that the schema does not have, or a connection that could not be made.
   if (error instanceof PlegwatchError) return error.code === 'DATABASE_VALUE' ? 'fault' : 'outage';
   const code = sqlState(error);
@@ -46,7 +47,7 @@ export function databaseErrorKind(error: unknown): DatabaseErrorKind {
 
 /** Whether Postgres or the connection to it caused an error, and not a defect of ours. */
 export const isOfDatabase = (error: unknown): boolean =>
-  sqlState(error) !== undefined || databaseErrorKind(error) === 'outage';
+  error instanceof GroupError || sqlState(error) !== undefined || databaseErrorKind(error) === 'outage';
 
 /**
  * An error of Postgres for the operator: names the setting and the cure, never the password. `less` says with which options a command
@@ -58,6 +59,7 @@ export function explainDatabaseError(
   less?: string,
 ): PlegwatchError {
   if (error instanceof PlegwatchError) return error;
+  if (error instanceof GroupError) return explainGroupError(error, less);
   const at = `Postgres at ${databaseAt(settings)}`;
   const setting = databaseSettingOf(settings);
   const code = sqlState(error) ?? '';
@@ -102,6 +104,13 @@ export function explainDatabaseError(
     `Check ${setting} and the server's log.`,
     { cause: error },
   );
+}
+
+function explainGroupError({ group, settings, cause }: GroupError, less?: string): PlegwatchError {
+  const { code, message, cure } = explainDatabaseError(settings, cause, less);
+  const ofGroup = (text: string) =>
+    text.replaceAll(databaseSettingOf(settings), `the URL of group ${group} for plegwatch federate`);
+  return new PlegwatchError(code, `Group ${group}: ${ofGroup(message)}`, ofGroup(cure), { cause });
 }
 
 function cureOfRefusal(settings: DatabaseSettings, message: string): string {
@@ -156,13 +165,28 @@ export function notMigratedError(
   );
 }
 
-/** A database that `plegwatch federate` made. */
-export function fleetError(settings: DatabaseSettings): PlegwatchError {
-  return new PlegwatchError(
-    'SETTING_INVALID',
-    `The database at ${databaseAt(settings)} is a fleet database, which stores nothing of its own.`,
-    `Set ${databaseSettingOf(settings)} to the database of a group.`,
-  );
+/** A database that `plegwatch federate` made, where one with evidence is needed. */
+export class FleetError extends PlegwatchError {
+  constructor(settings: DatabaseSettings) {
+    super(
+      'SETTING_INVALID',
+      `The database at ${databaseAt(settings)} is a fleet database, which stores nothing of its own.`,
+      `Set ${databaseSettingOf(settings)} to the database of a group.`,
+    );
+  }
+}
+
+/** An error of the database of one group of a fleet, which is its cause. */
+export class GroupError extends Error {
+  override readonly name = 'GroupError';
+  readonly group: string;
+  readonly settings: DatabaseSettings;
+
+  constructor(group: string, settings: DatabaseSettings, cause: unknown) {
+    super(`Group ${group}: ${messageOf(cause)}`, { cause });
+    this.group = group;
+    this.settings = settings;
+  }
 }
 
 function sqlState(error: unknown): string | undefined {

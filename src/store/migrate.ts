@@ -9,7 +9,7 @@ import { untilReachable } from '../platform/untilReachable.ts';
 import { type Micros, millis } from '../protocol/units.ts';
 import { withClient } from './connection.ts';
 import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';
-import { explainDatabaseError, fleetError, isLockTimeout, isMadeAlready } from './databaseError.ts';
+import { explainDatabaseError, FleetError, isLockTimeout, isMadeAlready } from './databaseError.ts';
 import { lockedError } from './lockHolders.ts';
 import {
   type AppliedMigration,
@@ -80,7 +80,7 @@ async function begin(sql: SqlRunner, options: MigrateOptions): Promise<void> {
   await sql.run(command(`SET LOCAL lock_timeout = ${options.lockWaitMs ?? LOCK_WAIT_MS}`));
   const { rows } = await sql.run(hasMigrations);
   const isNew = rows[0]?.there !== true;
-  if (isNew && rows[0]?.is_fleet === true) throw fleetError(options);
+  if (isNew && rows[0]?.is_fleet === true) throw new FleetError(options);
   if (isNew && !(await isMade(sql))) {
     await sql.run(command('ROLLBACK'));
     return begin(sql, options);

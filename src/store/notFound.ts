@@ -1,11 +1,12 @@
 /*
- * The error of a command that was asked for something that the database does not have: it names what there is.
+ * The stores in which a command finds what it was asked for, and the error if there is no such thing: it names what there is.
  */
+
 import { PlegwatchError } from '../platform/errors.ts';
 import { bytewise, oneOf } from './expressions.ts';
-import type { SqlRunner } from './runner.ts';
-import { cluster } from './schema/tables.ts';
 import { nodes } from './schema/views.ts';
+import { listClusters } from './statements.ts';
+import type { ReadStore } from './store.ts';
 
 const MAX_NAMES = 10;
 
@@ -15,35 +16,65 @@ export function notFound(what: string, name: string, known: readonly string[]): 
   return new PlegwatchError('NOT_FOUND', sentence, knownNames(name, known));
 }
 
-/** Returns these clusters; undefined is all that this role may read. Throws NOT_FOUND unless it may read rows of each. */
-export async function requireClusters(
-  sql: SqlRunner,
+/**
+ * The stores that have rows of these clusters; undefined is all of them. Throws NOT_FOUND for a cluster of which this role may read nothing. A group of a
+ * fleet that does not answer is an error, unless others have all clusters that are asked for.
+ */
+export async function storesOf<P extends Pick<ReadStore, 'transaction'>>(
+  store: { parts(): Promise<readonly P[]> },
   asked: readonly string[] | undefined,
-): Promise<readonly string[]> {
-  const known = await sql.query((db) =>
-    db.select({ name: cluster.name }).from(cluster).orderBy(bytewise(cluster.name)),
+): Promise<readonly P[]> {
+  const parts = await store.parts();
+  const answers = await Promise.allSettled(
+    parts.map((part) => part.transaction((sql) => sql.run(listClusters))),
   );
-  const names = known.map(({ name }) => name);
-  const missing = asked?.find((name) => !names.includes(name));
-  if (missing !== undefined) throw notFound('cluster', missing, names);
-  return asked ?? names;
+  const known = parts.flatMap((part, at) => {
+    const answer = answers[at];
+    return answer?.status === 'fulfilled' ? answer.value.rows.map((row) => ({ ...row, part })) : [];
+  });
+  const failed = answers.find((answer) => answer.status === 'rejected');
+  const isKnown = (asked ?? []).every((each) =>
+    known.some(({ name, hasNodes }) => name === each && hasNodes),
+  );
+  if (failed !== undefined && (asked === undefined || !isKnown)) throw failed.reason;
+  const missing = asked?.find((each) => !known.some(({ name }) => name === each));
+  if (missing !== undefined)
+    throw notFound('cluster', missing, [...new Set(known.map(({ name }) => name))].sort());
+  if (asked === undefined) return parts;
+  const having = asked.flatMap((each) => {
+    const named = known.filter(({ name }) => name === each);
+    // A cluster whose readers are named has a row where nothing else is of it.
+    const withNodes = named.filter(({ hasNodes }) => hasNodes);
+    return withNodes.length > 0 ? withNodes : named;
+  });
+  return parts.filter((part) => having.some((each) => each.part === part));
 }
 
-/** The nodes of this name. Throws NOT_FOUND unless there is one, or where {@link requireClusters} does. */
-export async function requireNode(sql: SqlRunner, name: string, asked: readonly string[] | undefined) {
-  await requireClusters(sql, asked);
-  const { cluster: ofCluster, node, first_seen, last_seen } = nodes;
-  const rows = await sql.query((db) =>
-    db
-      .select({ cluster: ofCluster, node, first_seen, last_seen })
-      .from(nodes)
-      .where(oneOf(ofCluster, asked ?? null))
-      .orderBy(bytewise(ofCluster), bytewise(node)),
-  );
+/** The nodes of this name, each with the store that has it. Throws NOT_FOUND unless there is one, or where {@link storesOf} does. */
+export async function nodesNamed(store: ReadStore, name: string, asked: readonly string[] | undefined) {
+  const { cluster: ofCluster, first_seen, last_seen } = nodes;
+  const stores = await storesOf(store, asked);
+  const parts = await inEach(stores, async (part) => {
+    const rows = await part.query((db) =>
+      db
+        .select({ cluster: ofCluster, node: nodes.node, first_seen, last_seen })
+        .from(nodes)
+        .where(oneOf(ofCluster, asked ?? null))
+        .orderBy(bytewise(ofCluster), bytewise(nodes.node)),
+    );
+    return rows.map((row) => ({ ...row, store: part }));
+  });
+  const rows = parts.flat();
   const [found, ...others] = rows.filter((row) => row.node === name);
   if (found === undefined) throw notFound('node', name, [...new Set(rows.map((row) => row.node))]);
   return [found, ...others] as const;
 }
+
+/** What `read` reads in each store. */
+export const inEach = <T>(
+  stores: readonly ReadStore[],
+  read: (store: ReadStore) => Promise<T>,
+): Promise<T[]> => Promise.all(stores.map(read));
 
 function knownNames(name: string, known: readonly string[]): string {
   if (known.length === 0) return 'Check --database-url (PLEGWATCH_DATABASE_URL) and the rights of the role.';

@@ -20,9 +20,11 @@ import findLockHoldersSql from './sql/findLockHolders.sql';
 import fleetBasisSql from './sql/fleetBasis.sql';
 import forgetEpochSql from './sql/forgetEpoch.sql';
 import forgetLossesSql from './sql/forgetLosses.sql';
+import listClustersSql from './sql/listClusters.sql';
 import listDependentsSql from './sql/listDependents.sql';
 import listExpiredPartitionsSql from './sql/listExpiredPartitions.sql';
 import listGroupServersSql from './sql/listGroupServers.sql';
+import listGroupsSql from './sql/listGroups.sql';
 import listPublishedSql from './sql/listPublished.sql';
 import mayWriteClusterSql from './sql/mayWriteCluster.sql';
 import missingRightsSql from './sql/missingRights.sql';
@@ -39,6 +41,8 @@ export const makePartition = command("SELECT store.make_partition($1::text, date
 
 /** For the rest of a transaction: some views and functions write times into texts. */
 export const inUtc = command("SET LOCAL TIME ZONE 'UTC'");
+
+export const listClusters = statement(listClustersSql, rowOf({ name: cluster.name, hasNodes: bool }));
 
 /** The columns of a view of plegwatch in their order, which is that of all files of an export. */
 export const readColumns = statement(
@@ -103,4 +107,10 @@ export const listGroupServers = statement(listGroupServersSql, rowOf({ server: n
 export const listPublished = statement(
   listPublishedSql,
   rowOf({ name: text, arguments: nullable(textArray), columns: textArray }),
+);
+
+// Used by commands that read a fleet.
+export const listGroups = statement(
+  listGroupsSql,
+  rowOf({ name: text, server: textArray, user: nullable(textArray) }),
 );

@@ -7,12 +7,12 @@ import * as v from 'valibot';
 import { Backoff } from '../platform/backoff.ts';
 import { invariant } from '../platform/invariant.ts';
 import type { Logger } from '../platform/log.ts';
-import { beginOf, type Connections, openPool } from './connection.ts';
+import { beginOf, type Connections, openPool, withClient } from './connection.ts';
 import type { DatabaseSettings } from './databaseAccess.ts';
 import {
   databaseErrorKind,
   explainDatabaseError,
-  fleetError,
+  FleetError,
   isDeposed,
   isRowRefused,
   notGrantedError,
@@ -35,9 +35,7 @@ export interface StoreSettings {
   readonly findingRetentionDays: number;
 }
 
-export interface Store extends SqlRunner {
-  /** Runs `work` in one READ COMMITTED transaction; retries a few times after conflicts with other transactions. */
-  transaction<T>(work: (runner: SqlRunner) => Promise<T>): Promise<T>;
+export interface Store extends OpenStore {
   /**
    * The same store, whose transactions are those of a leader in its term: once a later term has begun, each one fails and calls
    * `onDeposed`.
@@ -48,14 +46,29 @@ export interface Store extends SqlRunner {
   checkSchema(): Promise<void>;
   /** The id of a cluster, which is added when it is first seen. Throws DATABASE_REFUSED if the role is for other clusters. */
   ensureCluster(name: string): Promise<number>;
+}
+
+/** A store as a reading command needs it: that of a fleet is made of several. */
+export interface ReadStore extends SqlRunner {
+  /** Runs `work` in one READ COMMITTED transaction; retries a few times after conflicts with other transactions. */
+  transaction<T>(work: (runner: SqlRunner) => Promise<T>): Promise<T>;
+  /** The stores that have the rows: those of the groups of a fleet, otherwise this one. */
+  parts(): Promise<readonly ReadStore[]>;
+}
+
+/** A store whose rows may take long to read. */
+export interface LongReadStore extends ReadStore {
+  parts(): Promise<readonly LongReadStore[]>;
+  /** Runs `work` on a connection of its own, without statement timeouts. */
+  withClient<T>(work: (runner: SqlRunner) => Promise<T>): Promise<T>;
+}
+
+export interface OpenStore extends LongReadStore {
   /** Throws unless Postgres answers. Waits for no transaction: it has a connection of its own. */
   ping(): Promise<void>;
   /** Waits for running statements and closes all connections. May be called twice. */
   close(): Promise<void>;
 }
-
-/** The part of a store that a reading command needs. */
-export type ReadStore = SqlRunner & Pick<Store, 'transaction'>;
 
 export interface StoreOptions extends DatabaseSettings {
   readonly log: Logger;
@@ -88,30 +101,44 @@ const LEADER_IDLE_MS = 5_000;
  * Throws DATABASE_UNREACHABLE, DATABASE_REFUSED, DATABASE_TLS, DATABASE_NOT_MIGRATED or SETTING_INVALID.
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
+  const opened = connect(options);
+  await checkSchema(opened, options).catch(async (error: unknown) => {
+    await opened.close();
+    throw explainDatabaseError(options, error);
+  });
+  return storeOf(opened, options);
+}
+
+type Opened = Omit<OpenStore, 'parts'> & { readonly pool: Connections; readonly isPooled: boolean };
+
+/** Connects when the first statement runs, and checks nothing. */
+export function connect(options: StoreOptions): Opened {
   const { log, databaseMaxConnections = MAX_CONNECTIONS, applicationName = 'plegwatch controller' } = options;
   const pool = openPool(options, applicationName, databaseMaxConnections, log);
   const pings = openPool(options, `${applicationName} (ping)`, 1, log);
-  try {
-    const unchecked = runnerOf(executeOn(pool));
-    await checkSchema(unchecked, options).catch(async (error: unknown) => {
-      const explained = explainDatabaseError(options, error);
-      const isFleet =
-        explained.code === 'DATABASE_NOT_MIGRATED' && (await unchecked.run(hasMigrations)).rows[0]?.is_fleet;
-      throw isFleet === true ? fleetError(options) : explained;
-    });
-  } catch (error) {
-    await Promise.all([pool.end(), pings.end()]);
-    throw explainDatabaseError(options, error);
-  }
   const isPooled = options.databasePoolMode === 'transaction';
   const inTransaction = <T>(work: (runner: SqlRunner) => Promise<T>) =>
     transaction(pool, { begin: beginOf(options), isPooled }, work);
-  // A single statement has its timeouts from a transaction too where the session has none.
-  const runner = isPooled ? eachIn(inTransaction) : runnerOf(executeOn(pool));
   let closing: Promise<unknown> | undefined;
+  return {
+    // A single statement has its timeouts from a transaction too where the session has none.
+    ...(isPooled ? eachIn(inTransaction) : runnerOf(executeOn(pool))),
+    ...{ pool, isPooled, transaction: inTransaction },
+    withClient: (work) => withClient(options, applicationName, work),
+    async ping() {
+      await executeOn(pings)({ text: 'SELECT 1', values: [] });
+    },
+    async close() {
+      closing ??= Promise.all([pool.end(), pings.end()]);
+      await closing;
+    },
+  };
+}
+
+function storeOf({ pool, isPooled, ...opened }: Opened, options: StoreOptions): Store {
   const store: Store = {
-    ...runner,
-    transaction: inTransaction,
+    ...opened,
+    parts: async () => [store],
     underTerm(clusterId, term, onDeposed) {
       const idle = `SET LOCAL idle_in_transaction_session_timeout = ${LEADER_IDLE_MS}`;
       const begin = `${beginOf(options)}; ${idle}; SELECT store.check_term(${clusterId}, ${term})`;
@@ -122,28 +149,22 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         });
       return { ...store, ...eachIn(inTerm), transaction: inTerm };
     },
-    async readSettings() {
-      return settingsOf(await runner.query((db) => db.select().from(setting)));
-    },
-    checkSchema: () => checkSchema(runner, options),
+    readSettings: () => readSettings(opened),
+    checkSchema: () => checkSchema(opened, options),
     async ensureCluster(name) {
-      const cluster = await onceAdded(async () => (await runner.run(ensureCluster, [name])).rows[0]).catch(
+      const cluster = await onceAdded(async () => (await opened.run(ensureCluster, [name])).rows[0]).catch(
         (error: unknown) => {
           throw isRowRefused(error) ? notGrantedError(options, name, error) : error;
         },
       );
       return cluster.cluster_id;
     },
-    async ping() {
-      await executeOn(pings)({ text: 'SELECT 1', values: [] });
-    },
-    async close() {
-      closing ??= Promise.all([pool.end(), pings.end()]);
-      await closing;
-    },
   };
   return store;
 }
+
+export const readSettings = async (sql: SqlRunner): Promise<StoreSettings> =>
+  settingsOf(await sql.query((db) => db.select().from(setting)));
 
 function settingsOf(rows: readonly { key: string; value: unknown }[]): StoreSettings {
   const { queues, max_queues, event_retention_days, finding_retention_days } = checked(
@@ -176,7 +197,14 @@ export async function onceAdded<T>(read: () => Promise<T | undefined>): Promise<
 }
 
 async function checkSchema(runner: SqlRunner, settings: DatabaseSettings): Promise<void> {
-  const applied = await runner.query((db) => db.select().from(migration));
+  const applied = await runner
+    .query((db) => db.select().from(migration))
+    .catch(async (error: unknown) => {
+      const explained = explainDatabaseError(settings, error);
+      const isFleet =
+        explained.code === 'DATABASE_NOT_MIGRATED' && (await runner.run(hasMigrations)).rows[0]?.is_fleet;
+      throw isFleet === true ? new FleetError(settings) : explained;
+    });
   const version = Math.max(0, ...applied.map(({ number }) => number));
   const compatibleSince = Math.max(0, ...applied.map(({ compatible_since }) => compatible_since));
   if (version < SCHEMA_VERSION) {

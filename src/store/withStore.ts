@@ -5,7 +5,8 @@
 import { createLogger, type LogLevel } from '../platform/log.ts';
 import type { DatabaseSettings } from './databaseAccess.ts';
 import { explainDatabaseError, isOfDatabase } from './databaseError.ts';
-import { openStore, type Store } from './store.ts';
+import { openReadStore } from './fleet.ts';
+import type { OpenStore } from './store.ts';
 
 interface StoreCommand extends DatabaseSettings {
   readonly name: string;
@@ -14,13 +15,13 @@ interface StoreCommand extends DatabaseSettings {
   readonly less: string;
 }
 
-/** Throws what `work` throws, as {@link openStore} does, and DATABASE_TIMEOUT. */
+/** Throws what `work` throws, as {@link openReadStore} does, and DATABASE_TIMEOUT. */
 export async function withStore<T>(
   { name, logLevel, less, ...settings }: StoreCommand,
-  work: (store: Store) => Promise<T>,
+  work: (store: OpenStore) => Promise<T>,
 ): Promise<T> {
   const log = createLogger(logLevel, name);
-  const store = await openStore({ ...settings, log, applicationName: `plegwatch ${name}` });
+  const store = await openReadStore({ ...settings, log, applicationName: `plegwatch ${name}` });
   try {
     return await work(store);
   } catch (error) {

@@ -9,7 +9,7 @@ import { PlegwatchError } from '../platform/errors.ts';
 import { invariant } from '../platform/invariant.ts';
 import { writeOutput } from '../platform/outputFile.ts';
 import { VERSION } from '../platform/version.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadStore } from '../store/store.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { createReader, type Reader } from './answers/reader.ts';
 import { timelineAnswer } from './answers/timeline.ts';
@@ -34,13 +34,17 @@ interface RecordedPeriod extends RecordedNode {
 }
 
 /** Writes the timeline, and returns what to print. Throws EXPORT_UNWRITABLE. */
-export async function recordTimeline(store: Store, period: RecordedPeriod, file: string): Promise<string> {
+export async function recordTimeline(
+  store: ReadStore,
+  period: RecordedPeriod,
+  file: string,
+): Promise<string> {
   return write(await timelineRecord(readerOf(store), period), file);
 }
 
 /** Writes the finding with the timeline around it, and returns what to print. Throws as {@link recordTimeline}. */
 export async function recordFinding(
-  store: Store,
+  store: ReadStore,
   { cluster, node, finding_id: id }: RecordedNode & { readonly finding_id: string },
   file: string,
 ): Promise<string> {
@@ -75,7 +79,8 @@ async function findingRecord(reader: Reader, of: RecordedNode, id: string): Prom
   return recordPage({ shows: 'finding', timeline, findings: [finding] });
 }
 
-const readerOf = (store: Store): Reader => createReader(store, undefined, 1)(new AbortController().signal);
+const readerOf = (store: ReadStore): Reader =>
+  createReader(store, undefined, 1)(new AbortController().signal);
 
 const rank = (kind: string): number => (kind === 'missed' ? 0 : 1);
 

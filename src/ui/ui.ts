@@ -15,7 +15,8 @@ import { withoutSecrets } from '../platform/settings.ts';
 import { aborted } from '../platform/stopSignal.ts';
 import { ThrottledLog } from '../platform/throttledLog.ts';
 import { VERSION } from '../platform/version.ts';
-import { openStore, type Store } from '../store/store.ts';
+import { openReadStore } from '../store/fleet.ts';
+import type { OpenStore } from '../store/store.ts';
 import { type Access, loopbackAccess } from './access/access.ts';
 import { proxyAccess, trustedProxyAccess } from './access/proxyAccess.ts';
 import { tokenAccess } from './access/tokenAccess.ts';
@@ -47,7 +48,7 @@ export async function runUi(config: UiConfig, signal: AbortSignal): Promise<void
   const metrics = new UiMetrics();
   const cleanUps: CleanUp[] = [];
   try {
-    const store = await openStore({ ...config, log, applicationName: 'plegwatch ui' });
+    const store = await openReadStore({ ...config, log, applicationName: 'plegwatch ui' });
     cleanUps.push(() => store.close());
     const database = watchDatabase(store, log);
     cleanUps.push(() => database.stop());
@@ -79,7 +80,7 @@ export async function runUi(config: UiConfig, signal: AbortSignal): Promise<void
 }
 
 function answersOf(
-  store: Store,
+  store: OpenStore,
   { cluster, databaseMaxConnections }: UiConfig,
 ): Readonly<Record<string, Answer>> {
   const reader = createReader(store, cluster, databaseMaxConnections);
@@ -146,7 +147,7 @@ async function checkRights(kube: KubeClient, reviews: readonly Resource[], log: 
   }
 }
 
-function watchDatabase(store: Store, log: Logger): { error(): string | null; stop(): Promise<void> } {
+function watchDatabase(store: OpenStore, log: Logger): { error(): string | null; stop(): Promise<void> } {
   let error: string | null = null;
   const loop = new Loop({
     async work() {

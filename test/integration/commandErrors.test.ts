@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Store } from '../../src/store/store.ts';
+import type { OpenStore } from '../../src/store/store.ts';
 import { withStore } from '../../src/store/withStore.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { type Ended, plegwatch } from '../support/commandLine.ts';
@@ -108,7 +108,7 @@ needs('postgres')('a command that reads Postgres', () => {
 
   test('closes its connections when it fails, and a defect stays one', async () => {
     const defect = new TypeError('x is not a function');
-    let opened: Store | undefined;
+    let opened: OpenStore | undefined;
     const failing = withStore({ databaseUrl, name: 'test', logLevel: 'fatal', less: '' }, async (store) => {
       opened = store;
       await store.ping();

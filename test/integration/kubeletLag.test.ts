@@ -3,7 +3,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';
-import { readFindings, withEvidence } from '../../src/analysis/finding/finding.ts';
+import { readFinding } from '../../src/analysis/finding/finding.ts';
 import { findingText } from '../../src/analysis/finding/text.ts';
 import { runReport } from '../../src/controller/reports/command.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
@@ -132,9 +132,9 @@ needs('postgres', 'redis-server')('the knowledge of the kubelet', () => {
     expect(await read()).toEqual([...ofMisses, { ...ofLate, kubelet_at_most_ms: 40_000 }, ofLate]);
 
     const text = await bed.store.transaction(async (sql) => {
-      const [finding] = await readFindings(sql, late.findingId, null, undefined);
-      if (finding === undefined) throw new Error('The finding is not stored.');
-      return findingText(await withEvidence(sql, finding));
+      const { only } = await readFinding(sql, late.findingId, null, undefined);
+      if (only === undefined) throw new Error('The finding is not stored.');
+      return findingText(only);
     });
     expect(text).toContain('for at least 10.0 s, and for at most 40.0 s');
     const proven = [

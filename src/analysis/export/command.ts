@@ -14,19 +14,19 @@ import { and, gte, lt, sql } from 'drizzle-orm';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import { csvLine } from '../../platform/csv.ts';
 import { unwritable, writeOutput } from '../../platform/outputFile.ts';
-import { withClient } from '../../store/connection.ts';
 import { rowsOf } from '../../store/cursor.ts';
 import { oneOf } from '../../store/expressions.ts';
-import { requireClusters } from '../../store/notFound.ts';
+import { storesOf } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { text } from '../../store/schema/columns.ts';
 import { nullable, rowOf } from '../../store/statement.ts';
 import { readColumns } from '../../store/statements.ts';
+import type { LongReadStore } from '../../store/store.ts';
 import { checkPeriod } from '../period.ts';
 import { exportLake } from './lake.ts';
 import type { ExportCommand } from './request.ts';
 import { BEGIN, COMMIT } from './statements.ts';
-import { EXPORTED_VIEWS } from './views.ts';
+import { EXPORTED_VIEWS, type ExportedView } from './views.ts';
 
 const DAY_MS = 86_400_000;
 /** Agents deliver within minutes, unless there is an outage. */
@@ -37,28 +37,41 @@ export async function runExport(command: ExportCommand): Promise<void> {
   const { store, cluster, dir, from, to, format } = command;
   checkPeriod(command);
   if (format === 'parquet') return exportLake(command);
-  await requireClusters(store, cluster);
+  const stores = await storesOf(store, cluster);
   await mkdir(dir, { recursive: true }).catch((error: unknown) => {
     throw unwritable('--dir', dir, error);
   });
   for (let day = Math.floor(from.getTime() / DAY_MS) * DAY_MS; day < to.getTime(); day += DAY_MS) {
-    await exportDay(command, day);
+    await exportDay(command, stores, day);
   }
 }
 
-async function exportDay(command: ExportCommand, day: number): Promise<void> {
+async function exportDay(
+  command: ExportCommand,
+  stores: readonly LongReadStore[],
+  day: number,
+): Promise<void> {
   const { view, cluster, dir, print } = command;
   const date = new Date(day).toISOString().slice(0, 10);
   const name = [view, ...(cluster?.toSorted() ?? []), `${date}.csv.gz`].join('-');
   const file = join(dir, name);
   if (await isFinal(file, day)) return print(`${name}: kept`);
-  const rows = await withClient(command, 'plegwatch export', async (sql) => {
-    await sql.run(BEGIN);
-    const written = await writeDay(sql, command, day, file);
-    await sql.run(COMMIT);
+  const rows = await withClients(stores, async (clients) => {
+    for (const sql of clients) await sql.run(BEGIN);
+    const written = await writeDay(clients, command, day, file);
+    for (const sql of clients) await sql.run(COMMIT);
     return written;
   });
   print(`${name}: ${rows} ${rows === 1 ? 'row' : 'rows'}`);
+}
+
+/** Runs `work` with a connection to each store. */
+function withClients<T>(
+  [store, ...others]: readonly LongReadStore[],
+  work: (clients: readonly SqlRunner[]) => Promise<T>,
+): Promise<T> {
+  if (store === undefined) return work([]);
+  return store.withClient((sql) => withClients(others, (clients) => work([sql, ...clients])));
 }
 
 async function isFinal(file: string, day: number): Promise<boolean> {
@@ -71,18 +84,25 @@ async function isFinal(file: string, day: number): Promise<boolean> {
 }
 
 /** Returns how many rows the day has. */
-async function writeDay(sql: SqlRunner, command: ExportCommand, day: number, file: string): Promise<number> {
-  const columns = (await sql.run(readColumns, [command.view])).rows.map(({ name }) => name);
+async function writeDay(
+  clients: readonly SqlRunner[],
+  command: ExportCommand,
+  day: number,
+  file: string,
+): Promise<number> {
+  const columns = await sharedColumns(clients, command.view);
   const row = rowOf(Object.fromEntries(columns.map((column) => [column, nullable(text)])));
   let chunk = csvLine(columns);
   let count = 0;
   async function* chunks() {
-    for await (const read of rowsOf(sql, queryOf(command, columns, day), row)) {
-      chunk += csvLine(columns.map((column) => read[column]));
-      count += 1;
-      if (chunk.length > 65_536) {
-        yield chunk;
-        chunk = '';
+    for (const sql of clients) {
+      for await (const read of rowsOf(sql, queryOf(command, columns, day), row)) {
+        chunk += csvLine(columns.map((column) => read[column]));
+        count += 1;
+        if (chunk.length > 65_536) {
+          yield chunk;
+          chunk = '';
+        }
       }
     }
     yield chunk;
@@ -91,6 +111,14 @@ async function writeDay(sql: SqlRunner, command: ExportCommand, day: number, fil
     writeOutput('--dir', file, zipped),
   );
   return count;
+}
+
+/** Groups of different versions may not have the same ones. */
+async function sharedColumns(clients: readonly SqlRunner[], view: ExportedView): Promise<readonly string[]> {
+  const [columns = [], ...others] = await Promise.all(
+    clients.map(async (sql) => (await sql.run(readColumns, [view])).rows.map(({ name }) => name)),
+  );
+  return columns.filter((column) => others.every((each) => each.includes(column)));
 }
 
 /** Every value as Postgres writes it. The day of a partition may differ by one from that of the time. */

@@ -16,12 +16,12 @@ import { and, eq, gte, lt, sql } from 'drizzle-orm';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import { PlegwatchError } from '../../platform/errors.ts';
 import { nameOutput, unwritable, writeSynced } from '../../platform/outputFile.ts';
-import { withClient } from '../../store/connection.ts';
 import { rowsOf } from '../../store/cursor.ts';
-import { requireClusters } from '../../store/notFound.ts';
+import { storesOf } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { rowOf } from '../../store/statement.ts';
-import { readColumns } from '../../store/statements.ts';
+import { listClusters, readColumns } from '../../store/statements.ts';
+import { readSettings } from '../../store/store.ts';
 import { Digest, type Files, isListed, type ListedFile, readManifest, writeManifest } from './manifest.ts';
 import { type LakeColumn, type LakeRow, lakeColumn, parquetOf } from './parquetFile.ts';
 import type { ExportCommand } from './request.ts';
@@ -38,30 +38,31 @@ interface Place {
   readonly folder: string;
 }
 
-/** Throws NOT_FOUND, EXPORT_UNWRITABLE or, when everything else is exported, EXPORT_DAMAGED. */
+/** Throws NOT_FOUND, SETTING_INVALID, EXPORT_UNWRITABLE or, when everything else is exported, EXPORT_DAMAGED. */
 export async function exportLake(command: ExportCommand): Promise<void> {
-  const { store, view, dir, from, to } = command;
-  const clusters = await requireClusters(store, command.cluster);
-  const settings = await store.readSettings();
+  const { view, dir, from, to } = command;
   const { kept } = EXPORTED_VIEWS[view];
-  const days = { events: settings.eventRetentionDays, findings: settings.findingRetentionDays, short: 2 }[
-    kept
-  ];
   const damaged: string[] = [];
-  for (const cluster of clusters) {
-    const place = { command, cluster, folder: join(dir, view, `cluster=${cluster}`) };
-    await withClient(command, 'plegwatch export', async (runner) => {
-      const [now] = (await runner.run(readToday)).rows;
-      const today = now?.today ?? 0;
-      const last = Math.min(today, Math.ceil(to.getTime() / DAY_MS));
-      for (let day = Math.floor(from.getTime() / DAY_MS); day < last; day++) {
-        const isHeld = day > today - days;
-        await exclusively(runner, `plegwatch export ${view} of ${cluster}`, async () => {
-          const file = isHeld ? await exportDay(runner, place, day) : await checkDay(place, day);
-          if (file !== undefined) damaged.push(file);
-        });
-      }
-    });
+  for (const { store, clusters } of await clustersByStore(command)) {
+    const settings = await readSettings(store);
+    const days = { events: settings.eventRetentionDays, findings: settings.findingRetentionDays, short: 2 }[
+      kept
+    ];
+    for (const cluster of clusters) {
+      const place = { command, cluster, folder: join(dir, view, `cluster=${cluster}`) };
+      await store.withClient(async (runner) => {
+        const [now] = (await runner.run(readToday)).rows;
+        const today = now?.today ?? 0;
+        const last = Math.min(today, Math.ceil(to.getTime() / DAY_MS));
+        for (let day = Math.floor(from.getTime() / DAY_MS); day < last; day++) {
+          const isHeld = day > today - days;
+          await exclusively(runner, `plegwatch export ${view} of ${cluster}`, async () => {
+            const file = isHeld ? await exportDay(runner, place, day) : await checkDay(place, day);
+            if (file !== undefined) damaged.push(file);
+          });
+        }
+      });
+    }
   }
   const [first] = damaged;
   if (first === undefined) return;
@@ -69,6 +70,25 @@ export async function exportLake(command: ExportCommand): Promise<void> {
     'EXPORT_DAMAGED',
     `${first}${damaged.length > 1 ? ` and ${damaged.length - 1} more` : ''}: not the bytes that ${view} had when it was exported.`,
     'Restore the files from a backup: Postgres no longer has all rows of these days.',
+  );
+}
+
+/** The stores of the command, each with its clusters. A day is written from one snapshot: no cluster may have rows in two groups of a fleet. */
+async function clustersByStore({ store, cluster: asked }: ExportCommand) {
+  const parts = await Promise.all(
+    (await storesOf(store, asked)).map(async (part) => {
+      const { rows } = await part.run(listClusters);
+      const names = rows.filter(({ name, hasNodes }) => asked?.includes(name) ?? hasNodes);
+      return { store: part, clusters: names.map(({ name }) => name).toSorted() };
+    }),
+  );
+  const all = parts.flatMap(({ clusters }) => clusters);
+  const twice = all.find((name, at) => all.indexOf(name) !== at);
+  if (twice === undefined) return parts;
+  throw new PlegwatchError(
+    'SETTING_INVALID',
+    `Several groups have the cluster ${twice} (--database-url).`,
+    'Export from the database of each group, into a folder of its own.',
   );
 }
 

@@ -1,13 +1,12 @@
 /*
  * What `plegwatch export` was asked for.
  */
-import type { DatabaseSettings } from '../../store/databaseAccess.ts';
-import type { Store } from '../../store/store.ts';
+import type { LongReadStore } from '../../store/store.ts';
 import type { Period } from '../period.ts';
 import type { ExportedView, ExportFormat } from './views.ts';
 
-export interface ExportCommand extends DatabaseSettings, Period {
-  readonly store: Store;
+export interface ExportCommand extends Period {
+  readonly store: LongReadStore;
   readonly view: ExportedView;
   readonly format: ExportFormat;
   readonly dir: string;

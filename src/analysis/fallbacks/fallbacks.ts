@@ -2,11 +2,12 @@
  * `plegwatch fallbacks`: which kubelets gave up their event stream, since when, until when, and why.
  */
 import { and, desc, gt, isNull, lt, or, type SQL } from 'drizzle-orm';
+import { newest, ordered } from '../../platform/ordered.ts';
 import { bytewise, oneOf } from '../../store/expressions.ts';
-import { requireClusters } from '../../store/notFound.ts';
+import { inEach, storesOf } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { fallbackIntervals } from '../../store/schema/views.ts';
-import type { Store } from '../../store/store.ts';
+import type { ReadStore } from '../../store/store.ts';
 import { checkPeriod, type Period } from '../period.ts';
 import { type RowOutput, rowsText, type ShownRows } from '../rowsText.ts';
 import { toSecond, untilInWords, whyOfMode } from '../words.ts';
@@ -63,13 +64,20 @@ const SHOWN: ShownRows<Fallback> = {
 };
 
 export interface FallbacksCommand extends AskedFallbacks {
-  readonly store: Store;
+  readonly store: ReadStore;
   readonly output: RowOutput;
 }
 
 /** Returns what is printed. Throws NOT_FOUND for a cluster that is not there, and SETTING_INVALID for a period that cannot be. */
 export async function runFallbacks({ store, output, ...asked }: FallbacksCommand): Promise<string> {
   checkPeriod(asked);
-  await requireClusters(store, asked.cluster);
-  return rowsText(await readFallbackIntervals(store, asked), output, SHOWN);
+  const stores = await storesOf(store, asked.cluster);
+  const parts = await inEach(stores, (part) => readFallbackIntervals(part, asked));
+  const rows = ordered(
+    parts,
+    newest(({ from_at }) => from_at),
+    ({ cluster }) => cluster,
+    ({ node }) => node,
+  );
+  return rowsText(rows, output, SHOWN);
 }

@@ -1,6 +1,7 @@
 /*
  * The objects that a name or an id names: nodes, pods, containers and findings. `plegwatch find` and the page search alike.
  */
+import { newest, ordered } from '../../platform/ordered.ts';
 import { int4, text, timestamptz } from '../../store/schema/columns.ts';
 import { findings } from '../../store/schema/views.ts';
 import { nullable, type RowOf, rowOf, statement, word } from '../../store/statement.ts';
@@ -15,6 +16,18 @@ export const search = statement(
   }),
 );
 type Hit = RowOf<typeof search>;
+
+/** As the statement sorts them. */
+const RANKS = { finding: 0, node: 1, pod: 2, container: 2 };
+export const orderedHits = <H extends Hit>(parts: readonly (readonly H[])[]): H[] =>
+  ordered<H>(
+    parts,
+    ({ found }) => RANKS[found],
+    newest(({ at }) => at),
+    ({ cluster }) => cluster,
+    ({ node }) => node,
+    ({ text }) => text,
+  );
 
 export const readFindingsOf = statement(
   readFindingsOfSql,

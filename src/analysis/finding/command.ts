@@ -2,12 +2,11 @@
  * `plegwatch finding ID`: what was due, what was received and listed around it, and why nothing else explains it.
  */
 import { PlegwatchError } from '../../platform/errors.ts';
-import { notFound } from '../../store/notFound.ts';
-import type { SqlRunner } from '../../store/runner.ts';
+import { inEach, notFound, storesOf } from '../../store/notFound.ts';
 import { inUtc } from '../../store/statements.ts';
 import type { ReadStore } from '../../store/store.ts';
 import type { FINDING_OUTPUTS } from '../settings.ts';
-import { type Finding, readFindings, severalNodes, withEvidence } from './finding.ts';
+import { type Finding, onlyFinding, readFinding } from './finding.ts';
 import { findingMarkdown } from './markdown.ts';
 import { lagOf, meaningOf, timesOf } from './sentences.ts';
 import { findingText } from './text.ts';
@@ -39,16 +38,17 @@ export const explained = ({ finding, evidence }: Finding) => ({
 });
 
 /** The finding that a command means. Throws as {@link runFinding}. */
-export const findingOf = (command: AskedFinding): Promise<Finding> =>
-  command.store.transaction((sql) => readFinding(sql, command));
-
-async function readFinding(sql: SqlRunner, { id, cluster, node }: AskedFinding): Promise<Finding> {
-  await sql.run(inUtc);
-  const found = await readFindings(sql, id, cluster ?? null, node);
-  const [finding, another] = found;
-  if (finding === undefined) throw notFound('finding', id, []);
-  if (another !== undefined) {
-    throw new PlegwatchError('SETTING_INVALID', severalNodes(found), 'Choose one with --cluster and --node.');
-  }
-  return withEvidence(sql, finding);
+export async function findingOf({ store, id, cluster, node }: AskedFinding): Promise<Finding> {
+  const parts = await inEach(await storesOf(store, cluster), (part) =>
+    part.transaction(async (sql) => {
+      await sql.run(inUtc);
+      return readFinding(sql, id, cluster ?? null, node);
+    }),
+  );
+  const only = onlyFinding(
+    parts,
+    (sentence) => new PlegwatchError('SETTING_INVALID', sentence, 'Choose one with --cluster and --node.'),
+  );
+  if (only === undefined) throw notFound('finding', id, []);
+  return only;
 }

@@ -21,13 +21,26 @@ type System = Readonly<Pick<typeof nodeInfo.$inferSelect, 'os_image' | 'kernel_v
 const MAX_FINDINGS = 100;
 const MAX_LINES = 1_000;
 
-/** The findings of this id: one, unless a node used the id of another one. `clusters`: null for all. `name` is that of a node. */
-export function readFindings(
-  sql: SqlRunner,
-  id: string,
-  clusters: readonly string[] | null,
-  name: string | undefined,
-): Promise<FindingRow[]> {
+/** The findings of an id: one, unless a node used the id of another one. */
+export interface FoundFinding {
+  readonly found: readonly FindingRow[];
+  readonly only: Finding | undefined;
+}
+
+/** The finding that several databases found together; undefined if there is none. Throws what `several` makes of more than one. */
+export function onlyFinding(
+  parts: readonly FoundFinding[],
+  several: (sentence: string) => Error,
+): Finding | undefined {
+  const found = parts.flatMap((part) => part.found);
+  if (found.length > 1) throw several(severalNodes(found));
+  return parts.find(({ only }) => only !== undefined)?.only;
+}
+
+type AskedFindings = [id: string, clusters: readonly string[] | null, node: string | undefined];
+
+/** `clusters`: null for all. `name` is that of a node. */
+function readFindings(sql: SqlRunner, ...[id, clusters, name]: AskedFindings): Promise<FindingRow[]> {
   const { finding_id, cluster, node, detected_at } = findings;
   const ofNode = name === undefined ? undefined : eq(node, name);
   return sql.query((db) =>
@@ -40,9 +53,13 @@ export function readFindings(
   );
 }
 
-/** A finding with what it rests on. */
-export async function withEvidence(sql: SqlRunner, finding: FindingRow): Promise<Finding> {
-  return { finding, evidence: await readEvidence(sql, finding), system: await readSystem(sql, finding) };
+/** The findings of this id, and the only one with what it rests on. Parameters as those of {@link readFindings}. */
+export async function readFinding(sql: SqlRunner, ...asked: AskedFindings): Promise<FoundFinding> {
+  const found = await readFindings(sql, ...asked);
+  const [finding, another] = found;
+  if (finding === undefined || another !== undefined) return { found, only: undefined };
+  const [evidence, system] = [await readEvidence(sql, finding), await readSystem(sql, finding)];
+  return { found, only: { finding, evidence, system } };
 }
 
 async function readSystem(sql: SqlRunner, finding: FindingRow): Promise<System | undefined> {
@@ -73,7 +90,7 @@ function readEvidence(sql: SqlRunner, finding: FindingRow): Promise<EvidenceLine
 }
 
 /** Why one of several findings must be chosen. */
-export function severalNodes(found: readonly FindingRow[]): string {
+function severalNodes(found: readonly FindingRow[]): string {
   const nodes = found.map(({ cluster, node }) => `${node} of cluster ${cluster}`).join(', ');
   return `Several nodes have a finding with this id: ${nodes}.`;
 }

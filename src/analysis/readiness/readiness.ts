@@ -2,12 +2,13 @@
  * `plegwatch readiness`: how many nodes of each pool are ready for Evented PLEG, and why others are not; and below the table, what became worse since
  * yesterday. The page shows the same rows and the same sentence.
  */
+import { ordered } from '../../platform/ordered.ts';
 import { printable } from '../../platform/printable.ts';
-import { requireClusters } from '../../store/notFound.ts';
+import { inEach, storesOf } from '../../store/notFound.ts';
 import { int4, text, textArray } from '../../store/schema/columns.ts';
 import { nullable, type RowOf, rowOf, statement } from '../../store/statement.ts';
 import type { ReadStore } from '../../store/store.ts';
-import { readChange } from '../hours/change.ts';
+import { changeUntil, readTwoDays } from '../hours/change.ts';
 import { type RowOutput, rowsText, type ShownRows } from '../rowsText.ts';
 import readReadinessSql from './sql/readReadiness.sql';
 
@@ -45,16 +46,31 @@ export interface ReadinessCommand extends AskedReadiness {
 }
 
 /** Throws NOT_FOUND for a cluster that is not there. */
-export async function readinessOf({ store, cluster }: AskedReadiness) {
-  await requireClusters(store, cluster);
-  return (await store.run(readReadiness, [cluster ?? null, MAX_POOLS])).rows;
+export const readinessOf = async ({ store, cluster }: AskedReadiness) =>
+  readinessIn(await storesOf(store, cluster), cluster);
+
+async function readinessIn(stores: readonly ReadStore[], cluster: readonly string[] | undefined) {
+  const parts = await inEach(stores, (part) => part.run(readReadiness, [cluster ?? null, MAX_POOLS]));
+  return orderedPools(parts.map(({ rows }) => rows));
 }
+
+export const orderedPools = <R extends { readonly cluster: string; readonly pool: string | null }>(
+  parts: readonly (readonly R[])[],
+): R[] =>
+  ordered<R>(
+    parts,
+    ({ cluster }) => cluster,
+    ({ pool }) => pool,
+  );
 
 /** Returns what is printed. Throws as {@link readinessOf}. */
 export async function runReadiness({ store, cluster, output }: ReadinessCommand): Promise<string> {
-  const rows = await readinessOf({ store, cluster });
+  const stores = await storesOf(store, cluster);
+  const rows = await readinessIn(stores, cluster);
   const text = rowsText(rows, output, SHOWN);
   if (output !== 'table' || rows.length === 0) return text;
-  const { sentence } = await readChange(store, cluster ?? null, new Date());
+  const now = new Date();
+  const days = await inEach(stores, (part) => readTwoDays(part, cluster ?? null, now));
+  const { sentence } = changeUntil(days.flat(), now);
   return `${text}\n${printable(sentence)}\n`;
 }

@@ -4,8 +4,7 @@
 import { PlegwatchError } from '../../platform/errors.ts';
 import { type StyledText, unstyled } from '../../platform/printable.ts';
 import { rowsOf } from '../../store/cursor.ts';
-import { requireNode } from '../../store/notFound.ts';
-import type { SqlRunner } from '../../store/runner.ts';
+import { nodesNamed } from '../../store/notFound.ts';
 import { inUtc } from '../../store/statements.ts';
 import type { ReadStore } from '../../store/store.ts';
 import { checkPeriod, type Period } from '../period.ts';
@@ -48,28 +47,24 @@ export function storyOf(
   });
 }
 
-function read<T>(
+async function read<T>(
   asked: AskedTimeline,
   work: (node: NodeRow, entries: AsyncIterable<TimelineEntry>) => Promise<T>,
 ): Promise<T> {
-  const { store, from, to } = asked;
-  checkPeriod(asked);
+  const { from, to } = asked;
+  const { store, ...node } = await nodeOf(asked);
   return store.transaction(async (sql) => {
     await sql.run(inUtc);
-    const node = await findNode(sql, asked);
     const params = [node.cluster, node.node, from, to];
     return work(node, rowsOf(sql, { sql: readTimeline.text, params }, timelineRow));
   });
 }
 
-/** The node that a command means. Throws as {@link runTimeline}. */
-export function nodeOf(command: AskedTimeline): Promise<NodeRow> {
-  checkPeriod(command);
-  return command.store.transaction((sql) => findNode(sql, command));
-}
-
-async function findNode(sql: SqlRunner, { node: name, cluster: asked }: AskedTimeline): Promise<NodeRow> {
-  const all = await requireNode(sql, name, asked);
+/** The node that a command means, and the store that has it. Throws as {@link runTimeline}. */
+export async function nodeOf(asked: AskedTimeline): Promise<NodeRow & { readonly store: ReadStore }> {
+  checkPeriod(asked);
+  const { store, node: name, cluster } = asked;
+  const all = await nodesNamed(store, name, cluster);
   const [found, another] = all;
   if (another !== undefined) {
     const sentence = `Several clusters have a node ${name}: ${all.map((row) => row.cluster).join(', ')}.`;

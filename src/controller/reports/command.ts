@@ -2,10 +2,11 @@
  * `plegwatch report`: the reports of one or several clusters, read from SQL. Works without Kubernetes and without a running controller.
  */
 import { and, eq, isNull } from 'drizzle-orm';
+import { ordered } from '../../platform/ordered.ts';
 import { bytewise, oneOf } from '../../store/expressions.ts';
-import { notFound, requireClusters } from '../../store/notFound.ts';
-import type { SqlRunner } from '../../store/runner.ts';
+import { inEach, notFound, storesOf } from '../../store/notFound.ts';
 import { cluster, node, report } from '../../store/schema/tables.ts';
+import type { ReadStore } from '../../store/store.ts';
 import { buildStatus } from './build.ts';
 import { conditionOf } from './conditions.ts';
 import { readEvidence } from './evidence.ts';
@@ -18,7 +19,7 @@ type ReportOutput = (typeof REPORT_OUTPUTS)[number];
 type ReportFailure = (typeof REPORT_FAILURES)[number];
 
 interface AskedReports {
-  readonly store: SqlRunner;
+  readonly store: ReadStore;
   /** Default: every cluster that the role may read. */
   readonly clusters?: readonly string[] | undefined;
   /** Default: every node. */
@@ -54,7 +55,7 @@ export async function runReport(command: ReportCommand): Promise<ReportOutcome> 
 }
 
 /** The nodes that have a report, or would have one in Kubernetes. */
-const listNodes = (store: SqlRunner, clusters: readonly string[] | undefined) =>
+const listNodes = (store: ReadStore, clusters: readonly string[] | undefined) =>
   store.query((db) =>
     db
       .select({ node_id: node.node_id, node: node.name, cluster: cluster.name })
@@ -67,12 +68,30 @@ const listNodes = (store: SqlRunner, clusters: readonly string[] | undefined) =>
 
 /** Throws as {@link runReport}. */
 export async function readReports({ store, clusters, nodes }: AskedReports) {
-  await requireClusters(store, clusters);
-  const known = await listNodes(store, clusters);
-  const names = new Set(known.map((each) => each.node));
+  const stores = await storesOf(store, clusters);
+  const known = await inEach(stores, async (part) => ({ part, listed: await listNodes(part, clusters) }));
+  const names = new Set(known.flatMap(({ listed }) => listed.map((each) => each.node)));
   const missing = nodes?.find((name) => !names.has(name));
   if (missing !== undefined) throw notFound('node', missing, [...names]);
-  const asked = known.filter((each) => nodes?.includes(each.node) ?? true);
+  const parts = await Promise.all(
+    known.map(({ part, listed }) =>
+      readSome(
+        part,
+        listed.filter((each) => nodes?.includes(each.node) ?? true),
+      ),
+    ),
+  );
+  return {
+    reports: ordered(
+      parts.map(({ reports }) => reports),
+      ({ cluster: ofCluster }) => ofCluster,
+      ({ name }) => name,
+    ),
+    now: parts.find(({ now }) => now !== undefined)?.now,
+  };
+}
+
+async function readSome(store: ReadStore, asked: Awaited<ReturnType<typeof listNodes>>) {
   const reports: NamedReport[] = [];
   let now: string | undefined;
   for (let at = 0; at < asked.length; at += NODES_PER_QUERY) {

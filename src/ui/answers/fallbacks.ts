@@ -4,12 +4,13 @@
  */
 import { desc } from 'drizzle-orm';
 import { fallbacksOf, NO_FALLBACK } from '../../analysis/fallbacks/fallbacks.ts';
+import { ordered } from '../../platform/ordered.ts';
 import { bytewise } from '../../store/expressions.ts';
 import { fallbackIntervals } from '../../store/schema/views.ts';
-import type { FallbacksAnswer } from '../api.ts';
+import type { Cut, FallbacksAnswer } from '../api.ts';
 import { type Period, parametersOf, periodIn } from '../parameters.ts';
 import { OF_A_MINUTE, remembered, toMinutes } from '../remembered.ts';
-import type { Reader } from './reader.ts';
+import { type Reader, readEach } from './reader.ts';
 import { readFallbacks, readObservedDays } from './statements.ts';
 import { endOf, lastEnded } from './timelineRows.ts';
 
@@ -26,11 +27,12 @@ export function fallbacksAnswers(reader: Reader): (query: URLSearchParams) => Pr
   };
 }
 
-function fallbacksAnswer({ clusters, read }: Reader, period: Period): Promise<FallbacksAnswer> {
+async function fallbacksAnswer(reader: Reader, period: Period): Promise<FallbacksAnswer> {
+  const { clusters } = reader;
   const [from, to] = [period.from.toISOString(), period.to.toISOString()];
   const view = fallbackIntervals;
   const lasted = fallbacksOf({ cluster: clusters ?? undefined, node: undefined, ...period });
-  return read(async (runner) => {
+  const parts = await readEach(reader, async (runner) => {
     const rows = await lastEnded(runner, { to }, ['from', 'to'], (db) =>
       db
         .select({
@@ -46,7 +48,37 @@ function fallbacksAnswer({ clusters, read }: Reader, period: Period): Promise<Fa
     );
     const { rows: days } = await runner.run(readFallbacks, [clusters, from, to, MAX_DAY_ROWS]);
     const { rows: observed } = await runner.run(readObservedDays, [clusters, from, to]);
-    const now = new Date().toISOString();
-    return { now, from, to, rows, days, observed, empty: rows.rows.length === 0 ? NO_FALLBACK : null };
+    return { rows, days, observed };
   });
+  const rows = ordered(
+    parts.map((part) => part.rows.rows),
+    (row) => Date.parse(row.from),
+    (row) => row.cluster,
+    (row) => row.node,
+  );
+  // From then on the rows of every part are complete.
+  const cuts = parts.flatMap((part) => part.rows.cut ?? []);
+  const cut = cuts.reduce<Cut | null>(
+    (last, each) => (last === null || each.until > last.until ? each : last),
+    null,
+  );
+  const days = ordered(
+    parts.map((part) => part.days),
+    (row) => row.cluster,
+    (row) => row.day,
+  );
+  const observed = (parts[0]?.observed ?? []).map(({ day }, at) => ({
+    day,
+    nodes: parts.reduce((sum, part) => sum + (part.observed[at]?.nodes ?? 0), 0),
+  }));
+  const now = new Date().toISOString();
+  return {
+    now,
+    from,
+    to,
+    rows: { rows, cut },
+    days,
+    observed,
+    empty: rows.length === 0 ? NO_FALLBACK : null,
+  };
 }

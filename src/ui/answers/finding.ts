@@ -2,13 +2,7 @@
  * GET /api/finding: everything about one finding, as `plegwatch finding` prints it.
  */
 import { checksOf } from '../../analysis/finding/checks.ts';
-import {
-  type Finding,
-  type FindingRow,
-  readFindings,
-  severalNodes,
-  withEvidence,
-} from '../../analysis/finding/finding.ts';
+import { type Finding, type FindingRow, onlyFinding, readFinding } from '../../analysis/finding/finding.ts';
 import { findingMarkdown } from '../../analysis/finding/markdown.ts';
 import {
   kubeletOf,
@@ -24,36 +18,29 @@ import { notFound } from '../../store/notFound.ts';
 import type { FindingAnswer } from '../api.ts';
 import { idIn, nameIn, parametersOf } from '../parameters.ts';
 import { RequestError } from '../requestError.ts';
-import type { Reader } from './reader.ts';
+import { partOf, type Reader, readEach } from './reader.ts';
 
 /** How much of the timeline is shown before and after a finding. */
 const AROUND_MS = 120_000;
 
-export async function findingAnswer(
-  { clusters, read }: Reader,
-  query: URLSearchParams,
-): Promise<FindingAnswer> {
+export async function findingAnswer(reader: Reader, query: URLSearchParams): Promise<FindingAnswer> {
   const parameters = parametersOf(query, ['id', 'cluster', 'node']);
   const id = idIn(parameters, 'id');
   const [cluster, node] = [nameIn(parameters, 'cluster'), nameIn(parameters, 'node')];
-  return read(async (sql) => {
-    const ofCluster = (await readFindings(sql, id, clusters, node)).filter(
-      (each) => cluster === undefined || each.cluster === cluster,
-    );
-    const finding = onlyOne(id, ofCluster);
-    return answerOf(await withEvidence(sql, finding));
-  });
+  const ofCluster = cluster === undefined ? reader : await partOf(reader, cluster);
+  const clusters = cluster === undefined ? reader.clusters : shownOf(reader, cluster);
+  const parts = await readEach(ofCluster, (sql) => readFinding(sql, id, clusters, node));
+  const only = onlyFinding(
+    parts,
+    (sentence) => new RequestError('AMBIGUOUS', sentence, 'Choose one with cluster and node.'),
+  );
+  if (only !== undefined) return answerOf(only);
+  const { message } = notFound('finding', id, []);
+  throw new RequestError('NOT_FOUND', message, 'Findings are deleted after finding_retention_days.');
 }
 
-function onlyOne(id: string, found: readonly FindingRow[]): FindingRow {
-  const [finding, another] = found;
-  if (finding === undefined) {
-    const { message } = notFound('finding', id, []);
-    throw new RequestError('NOT_FOUND', message, 'Findings are deleted after finding_retention_days.');
-  }
-  if (another === undefined) return finding;
-  throw new RequestError('AMBIGUOUS', severalNodes(found), 'Choose one with cluster and node.');
-}
+const shownOf = ({ clusters }: Reader, cluster: string): readonly string[] =>
+  clusters === null || clusters.includes(cluster) ? [cluster] : [];
 
 function answerOf(read: Finding): FindingAnswer {
   const { finding, evidence } = read;

@@ -5,14 +5,16 @@
  * a few seconds; of a very large fleet, for which Postgres takes longer, so rarely that it is busy for a twentieth of the time.
  */
 import { eq, sql } from 'drizzle-orm';
+import { ordered } from '../../platform/ordered.ts';
 import { bytewise, databaseNow, oneOf, typed } from '../../store/expressions.ts';
+import type { SqlRunner } from '../../store/runner.ts';
 import { int4, timestamptz } from '../../store/schema/columns.ts';
 import { cluster, node, report } from '../../store/schema/tables.ts';
 import type { FleetAnswer } from '../api.ts';
 import { parametersOf } from '../parameters.ts';
 import { keptBy, remembered } from '../remembered.ts';
 import { withAgentState } from './agentState.ts';
-import type { Reader } from './reader.ts';
+import { type Reader, readEach } from './reader.ts';
 import { readFleet } from './statements.ts';
 
 const MAX_NODES = 20_000;
@@ -27,31 +29,44 @@ export function fleetAnswers(reader: Reader): (query: URLSearchParams) => Promis
   };
 }
 
-function fleetAnswer({ clusters, read }: Reader): Promise<FleetAnswer> {
-  return read(async (runner) => {
-    const isThere = sql`${report.node_deleted_at} IS NULL`;
-    const count = typed(int4, sql`(count(${node.node_id}) FILTER (WHERE ${isThere}))::int4`);
-    const counted = await runner.query((db) =>
-      db
-        .select({ name: cluster.name, nodes: count, now: typed(timestamptz, databaseNow) })
-        .from(cluster)
-        .leftJoin(node, eq(node.cluster_id, cluster.cluster_id))
-        .leftJoin(report, eq(report.node_id, node.node_id))
-        .where(oneOf(cluster.name, clusters))
-        .groupBy(cluster.name)
-        .orderBy(bytewise(cluster.name)),
-    );
-    const { rows: nodes } = await runner.run(readFleet, [clusters, MAX_NODES]);
-    const now = counted[0]?.now ?? new Date().toISOString();
-    const total = counted.reduce((sum, each) => sum + each.nodes, 0);
-    return {
-      now,
-      clusters: counted.map(({ now: _, ...named }) => named),
-      nodes: nodes.map((row) => withAgentState(now, row)),
-      leftOut: total > nodes.length ? total - nodes.length : null,
-      empty: nodes.length > 0 ? null : whyNone(counted.length, clusters),
-    };
-  });
+async function fleetAnswer(reader: Reader): Promise<FleetAnswer> {
+  const { clusters } = reader;
+  const parts = await readEach(reader, (runner) => readNodes(runner, clusters));
+  const counted = ordered(
+    parts.map((part) => part.counted),
+    ({ name }) => name,
+  );
+  const nodes = ordered(
+    parts.map((part) => part.nodes),
+    (row) => row.cluster,
+    (row) => row.node,
+  ).slice(0, MAX_NODES);
+  const total = counted.reduce((sum, each) => sum + each.nodes, 0);
+  return {
+    now: parts[0]?.now ?? new Date().toISOString(),
+    clusters: counted.map(({ name, nodes: count }) => ({ name, nodes: count })),
+    nodes,
+    leftOut: total > nodes.length ? total - nodes.length : null,
+    empty: nodes.length > 0 ? null : whyNone(counted.length, clusters),
+  };
+}
+
+async function readNodes(runner: SqlRunner, clusters: readonly string[] | null) {
+  const isThere = sql`${report.node_deleted_at} IS NULL`;
+  const count = typed(int4, sql`(count(${node.node_id}) FILTER (WHERE ${isThere}))::int4`);
+  const counted = await runner.query((db) =>
+    db
+      .select({ name: cluster.name, nodes: count, now: typed(timestamptz, databaseNow) })
+      .from(cluster)
+      .leftJoin(node, eq(node.cluster_id, cluster.cluster_id))
+      .leftJoin(report, eq(report.node_id, node.node_id))
+      .where(oneOf(cluster.name, clusters))
+      .groupBy(cluster.name)
+      .orderBy(bytewise(cluster.name)),
+  );
+  const { rows } = await runner.run(readFleet, [clusters, MAX_NODES]);
+  const now = counted[0]?.now ?? new Date().toISOString();
+  return { now, counted, nodes: rows.map((row) => withAgentState(now, row)) };
 }
 
 function whyNone(known: number, asked: readonly string[] | null): string {

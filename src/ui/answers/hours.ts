@@ -4,13 +4,14 @@
  *
  * Both read the hours of all nodes, so they are remembered for a minute, and for longer where that takes long.
  */
-import { readChange } from '../../analysis/hours/change.ts';
+import { changeUntil, readTwoDays } from '../../analysis/hours/change.ts';
 import { HOUR_MS, MAX_SHOWN_POOLS, readPoolHours, readVersionChanges } from '../../analysis/hours/hours.ts';
-import { NO_NODE } from '../../analysis/readiness/readiness.ts';
+import { NO_NODE, orderedPools } from '../../analysis/readiness/readiness.ts';
+import { ordered } from '../../platform/ordered.ts';
 import type { ChangeAnswer, HoursAnswer } from '../api.ts';
 import { daysIn, parametersOf } from '../parameters.ts';
 import { keptBy, remembered } from '../remembered.ts';
-import type { Reader } from './reader.ts';
+import { type Reader, readEach } from './reader.ts';
 
 const MAX_DAYS = 400;
 const DEFAULT_DAYS = 7;
@@ -46,25 +47,37 @@ function slicesOf(days: number, now: Date): { readonly from: Date; readonly seco
   return { from, seconds: ms / 1000 };
 }
 
-async function hoursAnswer({ clusters, read }: Reader, days: number, now: Date): Promise<HoursAnswer> {
+async function hoursAnswer(reader: Reader, days: number, now: Date): Promise<HoursAnswer> {
+  const { clusters } = reader;
   const { from, seconds } = slicesOf(days, now);
-  const { rows } = await read((sql) =>
-    sql.run(readPoolHours, [clusters, from, now, seconds, MAX_SHOWN_POOLS]),
+  const hours = await readEach(reader, async (sql) => {
+    const { rows } = await sql.run(readPoolHours, [clusters, from, now, seconds, MAX_SHOWN_POOLS]);
+    return rows;
+  });
+  const changes = await readEach(reader, async (sql) => {
+    const { rows } = await sql.run(readVersionChanges, [clusters, from, now, seconds, MAX_CHANGES + 1]);
+    return rows;
+  });
+  const pools = hours.reduce((sum, rows) => sum + (rows[0]?.pools ?? 0), 0);
+  const largest = new Set(ordered(hours, ({ nodes }) => -nodes).slice(0, MAX_SHOWN_POOLS));
+  const rows = orderedPools(hours).filter((pool) => largest.has(pool));
+  const versions = ordered(
+    changes,
+    ({ nodes }) => -nodes,
+    ({ at }) => Date.parse(at),
+    ({ cluster }) => cluster,
   );
-  const changes = await read((sql) =>
-    sql.run(readVersionChanges, [clusters, from, now, seconds, MAX_CHANGES + 1]),
-  );
-  const pools = rows[0]?.pools ?? 0;
   return {
     ...{ now: now.toISOString(), from: from.toISOString(), to: now.toISOString(), seconds },
     pools: rows.map(({ pools: _, silent: __, ...pool }) => pool),
     leftOut: pools > rows.length ? pools - rows.length : null,
-    versions: changes.rows.slice(0, MAX_CHANGES),
-    versionsCut: changes.rows.length > MAX_CHANGES,
+    versions: versions.slice(0, MAX_CHANGES),
+    versionsCut: versions.length > MAX_CHANGES,
     empty: rows.length === 0 ? NO_NODE : null,
   };
 }
 
-async function changeAnswer({ clusters, read }: Reader, now: Date): Promise<ChangeAnswer> {
-  return { now: now.toISOString(), ...(await read((sql) => readChange(sql, clusters, now))) };
+async function changeAnswer(reader: Reader, now: Date): Promise<ChangeAnswer> {
+  const pools = await readEach(reader, (sql) => readTwoDays(sql, reader.clusters, now));
+  return { now: now.toISOString(), ...changeUntil(pools.flat(), now) };
 }

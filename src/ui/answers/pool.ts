@@ -6,6 +6,7 @@
  */
 import { and, eq } from 'drizzle-orm';
 import { invariant } from '../../platform/invariant.ts';
+import { ordered } from '../../platform/ordered.ts';
 import { oneOf } from '../../store/expressions.ts';
 import { notFound } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
@@ -18,7 +19,7 @@ import { RequestError } from '../requestError.ts';
 import { withAgentState } from './agentState.ts';
 import { type PoolPeriod, poolPeriod } from './poolPeriod.ts';
 import { poolVerdict } from './poolVerdict.ts';
-import type { Reader } from './reader.ts';
+import { partOf, type Reader } from './reader.ts';
 import { readPoolClock, readPoolNodes, readPoolRelists } from './statements.ts';
 
 const HOUR_MS = 3_600_000;
@@ -55,46 +56,55 @@ function keyIn(parameters: Parameters): PoolKey {
   };
 }
 
-function poolAnswer({ clusters, read }: Reader, key: PoolKey, parameters: Parameters): Promise<PoolAnswer> {
-  return read(async (runner) => {
-    const { now, period } = await periodOf(runner, parameters, WEEK_MS);
-    const rows = await nodesOf(runner, clusters, { key, period, max: MAX_NODES, around: null });
-    const leftOut = (rows[0]?.of ?? 0) - rows.length;
-    const listed = rows.flatMap(({ nodeId, maxMs }, place) =>
-      maxMs === null ? [] : [{ nodeId, maxMs, place }],
-    );
-    const drawn = listed.toSorted((a, b) => b.maxMs - a.maxMs).slice(0, MAX_LINES);
-    const slices = await slicesOf(runner, { all: rows, shown: drawn }, period, {
-      seconds: period.sliceSeconds,
-      withP99: false,
-    });
-    const longestOf = (nodeId: number | null) =>
-      Array.from({ length: period.slices }, (_, n) => slices.get(nodeId)?.get(n)?.maxMs ?? null);
-    const possible = sum(rows, ({ possibleMs }) => possibleMs);
-    return {
-      ...timesOf(now, period),
-      ...poolVerdict(rows, leftOut),
-      watched: possible === 0 ? null : sum(rows, ({ coveredMs }) => coveredMs) / possible,
-      nodes: rows.map((row) => shownOf(row, now)),
-      leftOut: leftOut > 0 ? leftOut : null,
-      ...{ sliceSeconds: period.sliceSeconds, slices: period.slices },
-      medianMs: longestOf(null),
-      lines: drawn
-        .toSorted((a, b) => a.place - b.place)
-        .map(({ nodeId, place }) => ({ node: place, longestMs: longestOf(nodeId) })),
-      linesLeftOut: listed.length - drawn.length,
-      empty: rows.length === 0 ? NO_NODE : null,
-    };
-  });
+async function poolAnswer(reader: Reader, key: PoolKey, parameters: Parameters): Promise<PoolAnswer> {
+  const of = key.cluster === null ? reader : await partOf(reader, key.cluster);
+  const parts = await of.parts();
+  const [asked, ...others] = await Promise.all(
+    parts.map((part) => part.read((runner) => periodOf(runner, parameters, WEEK_MS))),
+  );
+  invariant(asked !== undefined, 'a fleet has a group');
+  // The slices of all are the same.
+  const { now, period } = others.find((each) => each.period.isByHour) ?? asked;
+  const lines = parts.length === 1 ? MAX_LINES : MAX_NODES;
+  const read = await Promise.all(
+    parts.map((part) => part.read((runner) => readPart(runner, part.clusters, { key, period, lines }))),
+  );
+  const nodes = ordered(
+    read.map((part) => part.nodes),
+    ({ row }) => row.cluster,
+    ({ row }) => row.node,
+  ).slice(0, MAX_NODES);
+  const rows = nodes.map(({ row }) => row);
+  const leftOut = sum(read, (part) => part.nodes[0]?.row.of ?? 0) - rows.length;
+  const listed = nodes.flatMap(({ row: { maxMs }, line }, place) =>
+    maxMs === null ? [] : [{ maxMs, line, place }],
+  );
+  const drawn = listed.toSorted((a, b) => b.maxMs - a.maxMs).slice(0, MAX_LINES);
+  const inSlices = (figure: (slice: number) => number | null | undefined) =>
+    Array.from({ length: period.slices }, (_, n) => figure(n) ?? null);
+  const medians = parts.length === 1 ? read[0]?.medians : undefined;
+  const possible = sum(rows, ({ possibleMs }) => possibleMs);
+  return {
+    ...timesOf(now, period),
+    ...poolVerdict(rows, leftOut),
+    watched: possible === 0 ? null : sum(rows, ({ coveredMs }) => coveredMs) / possible,
+    nodes: rows.map((row) => shownOf(row, now)),
+    leftOut: leftOut > 0 ? leftOut : null,
+    ...{ sliceSeconds: period.sliceSeconds, slices: period.slices },
+    medianMs: inSlices((n) => (medians === undefined ? medianOf(nodes, n) : medians.get(n)?.maxMs)),
+    lines: drawn
+      .toSorted((a, b) => a.place - b.place)
+      .map(({ line, place }) => ({ node: place, longestMs: inSlices((n) => line?.get(n)?.maxMs) })),
+    linesLeftOut: listed.length - drawn.length,
+    empty: rows.length === 0 ? NO_NODE : null,
+  };
 }
 
-export async function neighboursAnswer(
-  { clusters, read }: Reader,
-  query: URLSearchParams,
-): Promise<NeighboursAnswer> {
+export async function neighboursAnswer(reader: Reader, query: URLSearchParams): Promise<NeighboursAnswer> {
   const parameters = parametersOf(query, ['cluster', 'node', ...PERIOD]);
   const [cluster, node] = [requiredName(parameters, 'cluster'), requiredName(parameters, 'node')];
   periodIn(parameters, HOUR_MS, MAX_DAYS, new Date());
+  const { clusters, read } = await partOf(reader, cluster);
   return read(async (runner) => {
     const [found] = await runner.query((db) =>
       db
@@ -174,6 +184,41 @@ async function nodesOf(
 }
 
 type Slice = RowOf<typeof readPoolRelists>;
+type Line = ReadonlyMap<number, Slice>;
+
+interface NodeLine {
+  readonly row: NodeRow;
+  /** Undefined unless the node is among those with the longest relists. */
+  readonly line: Line | undefined;
+}
+
+async function readPart(
+  runner: SqlRunner,
+  clusters: readonly string[] | null,
+  { key, period, lines }: { readonly key: PoolKey; readonly period: PoolPeriod; readonly lines: number },
+): Promise<{ readonly nodes: readonly NodeLine[]; readonly medians: Line | undefined }> {
+  const rows = await nodesOf(runner, clusters, { key, period, max: MAX_NODES, around: null });
+  const shown = rows
+    .flatMap(({ nodeId, maxMs }) => (maxMs === null ? [] : [{ nodeId, maxMs }]))
+    .sort((a, b) => b.maxMs - a.maxMs)
+    .slice(0, lines);
+  const slices = await slicesOf(runner, { all: rows, shown }, period, {
+    seconds: period.sliceSeconds,
+    withP99: false,
+  });
+  return { nodes: rows.map((row) => ({ row, line: slices.get(row.nodeId) })), medians: slices.get(null) };
+}
+
+/** As the database makes it of the nodes of one part. */
+function medianOf(nodes: readonly NodeLine[], slice: number): number | null {
+  const micros = nodes.flatMap(
+    ({ line }) => Math.round((line?.get(slice)?.maxMs ?? Number.NaN) * 1000) || [],
+  );
+  if (micros.length < 3) return null;
+  micros.sort((a, b) => a - b);
+  const [low = 0, high = 0] = [(micros.length - 1) >> 1, micros.length >> 1].map((at) => micros[at]);
+  return (low + high) / 2 / 1000;
+}
 
 /** By node, the slices that have a relist; those of null are the medians of all nodes. Of `shown` only: all of them need not be drawn. */
 async function slicesOf(
@@ -181,7 +226,7 @@ async function slicesOf(
   { all, shown }: { readonly all: readonly OfNode[]; readonly shown: readonly OfNode[] },
   { from, to, isByHour }: PoolPeriod,
   { seconds, withP99 }: { readonly seconds: number; readonly withP99: boolean },
-): Promise<ReadonlyMap<number | null, ReadonlyMap<number, Slice>>> {
+): Promise<ReadonlyMap<number | null, Line>> {
   const [ids, shownIds] = [all, shown].map((nodes) => nodes.map(({ nodeId }) => nodeId));
   const { rows } = await runner.run(readPoolRelists, [ids, from, to, seconds, isByHour, withP99, shownIds]);
   const lines = new Map<number | null, Map<number, Slice>>();

@@ -19,7 +19,10 @@ function slowStore() {
     return { rows: [], rowCount: 0 };
   });
   return {
-    store: { transaction: <T>(work: (sql: SqlRunner) => Promise<T>) => work(sql) },
+    store: {
+      transaction: <T>(work: (sql: SqlRunner) => Promise<T>) => work(sql),
+      parts: async () => [],
+    },
     running,
     ran,
     async finish() {

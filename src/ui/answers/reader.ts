@@ -3,12 +3,14 @@
  *
  * As many read at once as there are connections: the others wait here, in order. A reader that has gone away gets no further statement.
  */
+import { PlegwatchError } from '../../platform/errors.ts';
 import { Permits } from '../../platform/permits.ts';
 import { sleep } from '../../platform/sleep.ts';
-import { databaseErrorKind } from '../../store/databaseError.ts';
+import { databaseErrorKind, GroupError } from '../../store/databaseError.ts';
+import { storesOf } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { command, type Statement } from '../../store/statement.ts';
-import type { Store } from '../../store/store.ts';
+import { eachIn, type ReadStore } from '../../store/store.ts';
 import { RequestError } from '../requestError.ts';
 
 export interface Reader {
@@ -16,7 +18,38 @@ export interface Reader {
   readonly clusters: readonly string[] | null;
   /** Throws RequestError BUSY. */
   readonly read: <T>(work: (sql: SqlRunner) => Promise<T>) => Promise<T>;
+  /** The readers of what has the rows: those of the groups of a fleet, otherwise this one. */
+  readonly parts: () => Promise<readonly Reader[]>;
 }
+
+/** Reads in each part at once. */
+export async function readEach<T>(reader: Reader, work: (sql: SqlRunner) => Promise<T>): Promise<T[]> {
+  return Promise.all((await reader.parts()).map((part) => part.read(work)));
+}
+
+/** The part that has the rows of a cluster. Throws RequestError AMBIGUOUS. */
+export async function partOf(reader: Reader, cluster: string): Promise<Reader> {
+  const all = await reader.parts();
+  if (all.length === 1) return all[0] ?? reader;
+  const parts = async () => all.map((part) => ({ transaction: part.read, part }));
+  const found = await storesOf({ parts }, [cluster]).catch((error: unknown) => {
+    if (error instanceof PlegwatchError && error.code === 'NOT_FOUND') return [];
+    throw error;
+  });
+  if (found.length > 1) {
+    const message = `Several groups have the cluster ${cluster}.`;
+    throw new RequestError('AMBIGUOUS', message, 'Open the page of one of their databases.');
+  }
+  // Where none has it, any of them says that there is no such node.
+  return found[0]?.part ?? all[0] ?? reader;
+}
+
+/** The store in which every statement is one of the reader's. */
+export const readStoreOf = (reader: Reader): ReadStore => ({
+  ...eachIn(reader.read),
+  transaction: reader.read,
+  parts: async () => (await reader.parts()).map(readStoreOf),
+});
 
 /** For a request whose client may go away: the signal is aborted then, and reading throws its reason. */
 export type ReaderUntil = (signal: AbortSignal) => Reader;
@@ -27,25 +60,39 @@ SET LOCAL statement_timeout = '15s'; SET LOCAL lock_timeout = 0; SET LOCAL TIME 
 const MAX_WAIT_MS = 15_000;
 
 export function createReader(
-  store: Pick<Store, 'transaction'>,
+  store: Pick<ReadStore, 'transaction' | 'parts'>,
   clusters: readonly string[] | undefined,
   maxConnections: number,
 ): ReaderUntil {
   const permits = new Permits(maxConnections);
-  return (signal) => ({
-    clusters: clusters ?? null,
-    async read(work) {
-      const release = await permitWithin(permits, MAX_WAIT_MS, signal);
-      try {
-        return await store.transaction(async (sql) => {
-          await sql.run(BEGIN);
-          return work(until(signal, sql));
-        });
-      } finally {
-        release();
-      }
-    },
-  });
+  // Each group has its own connections.
+  const others = new WeakMap<object, ReaderUntil>();
+  function readerOf(part: ReadStore): ReaderUntil {
+    const known = others.get(part) ?? createReader(part, clusters, maxConnections);
+    others.set(part, known);
+    return known;
+  }
+  return (signal) => {
+    const reader: Reader = {
+      clusters: clusters ?? null,
+      async read(work) {
+        const release = await permitWithin(permits, MAX_WAIT_MS, signal);
+        try {
+          return await store.transaction(async (sql) => {
+            await sql.run(BEGIN);
+            return work(until(signal, sql));
+          });
+        } finally {
+          release();
+        }
+      },
+      async parts() {
+        const parts = await store.parts();
+        return parts.map((part) => (part === store ? reader : readerOf(part)(signal)));
+      },
+    };
+    return reader;
+  };
 }
 
 const until = (signal: AbortSignal, sql: SqlRunner): SqlRunner => ({
@@ -77,11 +124,12 @@ async function permitWithin(permits: Permits, ms: number, signal: AbortSignal): 
 /** The meaning of an error of the database for the client; undefined if it is another one. */
 export function databaseRefusal(error: unknown): RequestError | undefined {
   const kind = databaseErrorKind(error);
+  const postgres = error instanceof GroupError ? `Postgres of group ${error.group}` : 'Postgres';
   if (kind === 'timeout') {
     const cure = 'Ask for a shorter period, or make the database faster.';
-    return new RequestError('TOO_SLOW', 'Postgres did not answer within 15 s.', cure, { cause: error });
+    return new RequestError('TOO_SLOW', `${postgres} did not answer within 15 s.`, cure, { cause: error });
   }
   if (kind !== 'outage' && kind !== 'conflict') return undefined;
   const cure = 'Check that Postgres runs and that plegwatch ui reaches it. It connects again by itself.';
-  return new RequestError('DATABASE_AWAY', 'Postgres does not answer.', cure, { cause: error });
+  return new RequestError('DATABASE_AWAY', `${postgres} does not answer.`, cure, { cause: error });
 }

@@ -12,22 +12,20 @@ import type { Container, Rows, TimelineAnswer } from '../api.ts';
 import { parametersOf, periodIn, requiredName } from '../parameters.ts';
 import { RequestError } from '../requestError.ts';
 import { earlierOf, lagsOf } from './lagRows.ts';
-import type { Reader } from './reader.ts';
+import { partOf, type Reader } from './reader.ts';
 import * as timelineRows from './timelineRows.ts';
 
 const HOUR_MS = 3_600_000;
 /** As long as findings are kept by default. */
 const MAX_DAYS = 400;
 
-export async function timelineAnswer(
-  { clusters, read }: Reader,
-  query: URLSearchParams,
-): Promise<TimelineAnswer> {
+export async function timelineAnswer(reader: Reader, query: URLSearchParams): Promise<TimelineAnswer> {
   const parameters = parametersOf(query, ['cluster', 'node', 'from', 'to', 'last']);
   const named = { cluster: requiredName(parameters, 'cluster'), node: requiredName(parameters, 'node') };
   const periodUntil = (now: Date) => periodIn(parameters, HOUR_MS, MAX_DAYS, now);
   // A period that is not valid is refused before anything is read.
   periodUntil(new Date());
+  const { clusters, read } = await partOf(reader, named.cluster);
   return read(async (runner) => {
     const { nodeId, ...found } = await findNode(runner, clusters, named);
     const period = periodUntil(new Date(found.now));

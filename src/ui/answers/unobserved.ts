@@ -3,6 +3,7 @@
  */
 import { and, eq, gt, isNotNull, isNull, sql } from 'drizzle-orm';
 import { type ObservationRow, unobservedOf } from '../../controller/reports/unobserved.ts';
+import { ordered } from '../../platform/ordered.ts';
 import { millis } from '../../protocol/units.ts';
 import { bytewise, databaseNow, oneOf, typed } from '../../store/expressions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
@@ -14,7 +15,7 @@ import type { UnobservedAnswer, UnobservedNode, UnobservedReason } from '../api.
 import { parametersOf } from '../parameters.ts';
 import { remembered } from '../remembered.ts';
 import { agentRow } from './agentState.ts';
-import type { Reader } from './reader.ts';
+import { type Reader, readEach } from './reader.ts';
 
 const MAX_NODES = 20_000;
 const MAX_REASONS = 50;
@@ -28,23 +29,29 @@ export function unobservedAnswers(reader: Reader): (query: URLSearchParams) => P
   };
 }
 
-function unobservedAnswer({ clusters, read }: Reader): Promise<UnobservedAnswer> {
-  return read(async (runner) => {
-    const found = await readNodes(runner, clusters);
+async function unobservedAnswer(reader: Reader): Promise<UnobservedAnswer> {
+  const parts = await readEach(reader, async (runner) => {
+    const found = await readNodes(runner, reader.clusters);
     const hangs = await readHangs(runner);
-    const rows = found.flatMap((row) => unobservedNode(row, hangs.get(row.nodeId) ?? null));
-    const total = found[0]?.total ?? 0;
-    const reasons = reasonsOf(rows);
-    return {
-      now: found[0]?.now ?? new Date().toISOString(),
-      nodes: total,
-      leftOut: total > found.length ? total - found.length : null,
-      reasons: reasons.slice(0, MAX_REASONS),
-      reasonsLeftOut: Math.max(0, reasons.length - MAX_REASONS),
-      rows,
-      empty: whyEmpty(total, found.length, rows.length),
-    };
+    return { found, rows: found.flatMap((row) => unobservedNode(row, hangs.get(row.nodeId) ?? null)) };
   });
+  const rows = ordered(
+    parts.map((part) => part.rows),
+    (row) => row.cluster,
+    (row) => row.node,
+  );
+  const found = parts.reduce((sum, part) => sum + part.found.length, 0);
+  const total = parts.reduce((sum, part) => sum + (part.found[0]?.total ?? 0), 0);
+  const reasons = reasonsOf(rows);
+  return {
+    now: parts.find((part) => part.found.length > 0)?.found[0]?.now ?? new Date().toISOString(),
+    nodes: total,
+    leftOut: total > found ? total - found : null,
+    reasons: reasons.slice(0, MAX_REASONS),
+    reasonsLeftOut: Math.max(0, reasons.length - MAX_REASONS),
+    rows,
+    empty: whyEmpty(total, found, rows.length),
+  };
 }
 
 /** `lookedAt`: of the nodes; `rows`: what was found of these. */

@@ -1,0 +1,157 @@
+/*
+ * The store of a fleet: its database says where the groups are, and which user of each its role is. Their own databases are asked, each as that user.
+ *
+ * The groups are read anew for each question, so that none is forgotten, and the store of one is opened when it is first asked. A group that cannot be
+ * asked is an error, which names it.
+ */
+import { PlegwatchError } from '../platform/errors.ts';
+import type { DatabaseSettings } from './databaseAccess.ts';
+import { databaseErrorKind, FleetError, GroupError, isOfDatabase } from './databaseError.ts';
+import type { RowOf } from './statement.ts';
+import { listGroups } from './statements.ts';
+import {
+  connect,
+  type LongReadStore,
+  type OpenStore,
+  openStore,
+  type Store,
+  type StoreOptions,
+} from './store.ts';
+
+type GroupRow = RowOf<typeof listGroups>;
+/** A store of several groups. */
+export interface FleetStore extends OpenStore {
+  parts(): Promise<readonly GroupStore[]>;
+}
+type Open = (group: DatabaseSettings) => Promise<Store>;
+
+/** As {@link openStore}, or the fleet whose database it is. */
+export async function openReadStore(options: StoreOptions): Promise<OpenStore> {
+  try {
+    return await openStore(options);
+  } catch (error) {
+    if (error instanceof FleetError) return openFleet(options);
+    throw error;
+  }
+}
+
+/** Opens a fleet database, without a check. */
+export const openFleet = (options: StoreOptions): FleetStore =>
+  fleetStore(connect(options), (group) => openStore({ ...options, ...group }));
+
+/** `own`: the database of the fleet. `open`: the store at the settings, and otherwise as `own` was opened. */
+function fleetStore(own: Omit<OpenStore, 'parts'>, open: Open): FleetStore {
+  let groups = new Map<string, GroupStore>();
+  async function parts(): Promise<readonly GroupStore[]> {
+    const { rows } = await own.run(listGroups);
+    const before = groups;
+    // A group whose place or user changed is another one.
+    groups = new Map(
+      rows.map((row) => [JSON.stringify(row), before.get(JSON.stringify(row)) ?? new GroupStore(row, open)]),
+    );
+    for (const [key, group] of before) if (!groups.has(key)) await group.close();
+    return [...groups.values()];
+  }
+
+  /** The fleet's own server says little of which group it does not reach: it is the one that does not answer us either. */
+  async function named<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (databaseErrorKind(error) === 'outage') for (const group of await parts()) await group.ping();
+      throw error;
+    }
+  }
+
+  return {
+    ...{ parts, ping: own.ping },
+    run: (statement, values) => named(own.run(statement, values)),
+    query: (build) => named(own.query(build)),
+    transaction: (work) => named(own.transaction(work)),
+    withClient: (work) => named(own.withClient(work)),
+    async close() {
+      await Promise.all([own.close(), ...[...groups.values()].map((group) => group.close())]);
+    },
+  };
+}
+
+export class GroupStore implements LongReadStore {
+  readonly #row: GroupRow;
+  readonly #settings: DatabaseSettings;
+  readonly #open: Open;
+  #opening: Promise<Store> | undefined;
+
+  constructor(row: GroupRow, open: Open) {
+    this.#row = row;
+    this.#settings = { databaseUrl: urlOf(row), databaseSecretDir: undefined };
+    this.#open = open;
+  }
+
+  get name(): string {
+    return this.#row.name;
+  }
+
+  run: LongReadStore['run'] = (statement, values) => this.#ask((store) => store.run(statement, values));
+  query: LongReadStore['query'] = (build) => this.#ask((store) => store.query(build));
+  transaction: LongReadStore['transaction'] = (work) => this.#ask((store) => store.transaction(work));
+  withClient: LongReadStore['withClient'] = (work) => this.#ask((store) => store.withClient(work));
+  parts = async (): Promise<readonly GroupStore[]> => [this];
+  ping = (): Promise<void> => this.#ask((store) => store.ping());
+
+  async close(): Promise<void> {
+    // One that could not be opened was reported to who asked.
+    await this.#opening?.then((store) => store.close()).catch(() => undefined);
+  }
+
+  async #ask<T>(work: (store: Store) => Promise<T>): Promise<T> {
+    const store = await this.#opened().catch((error: unknown) => {
+      throw new GroupError(this.name, this.#settings, error);
+    });
+    return work(store).catch((error: unknown) => {
+      throw isOfGroup(error) ? new GroupError(this.name, this.#settings, error) : error;
+    });
+  }
+
+  async #opened(): Promise<Store> {
+    if (this.#row.user === null)
+      throw new PlegwatchError(
+        'DATABASE_REFUSED',
+        'The role has no user there.',
+        'Run plegwatch federate with --reader and this role, and with a user of every group.',
+      );
+    this.#opening ??= this.#open(this.#settings);
+    try {
+      return await this.#opening;
+    } catch (error) {
+      // The next question tries again.
+      this.#opening = undefined;
+      throw error;
+    }
+  }
+}
+
+/** Whether an error is one of the group's database, and not of what was asked, or of who no longer waits. */
+function isOfGroup(error: unknown): boolean {
+  if (error instanceof GroupError) return false;
+  if (error instanceof PlegwatchError) return /^(DATABASE|MIGRATION)_/.test(error.code);
+  return !(error instanceof DOMException) && isOfDatabase(error);
+}
+
+/** The options of a server and a user of postgres_fdw, which are names and values of libpq. A CA on the fleet's server is not one that we have. */
+function urlOf({ server, user }: GroupRow): string {
+  const options = new Map([...server, ...(user ?? [])].map(nameAndValue));
+  const url = new URL('postgres://localhost');
+  url.username = encodeURIComponent(options.get('user') ?? '');
+  url.password = encodeURIComponent(options.get('password') ?? '');
+  for (const name of ['host', 'port', 'dbname', 'sslmode', 'options']) {
+    const value = options.get(name);
+    if (value !== undefined) url.searchParams.set(name, value);
+  }
+  if (options.get('sslrootcert') === 'system') url.searchParams.set('sslrootcert', 'system');
+  return url.href;
+}
+
+function nameAndValue(option: string): [string, string] {
+  const at = option.indexOf('=');
+  return [option.slice(0, at), option.slice(at + 1)];
+}

@@ -1,0 +1,362 @@
+/*
+ * The commands and the page with the URL of a fleet database: they answer as one database with the rows of all groups would, and name a group that does
+ * not answer.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import { freePort } from '../../devtools/localServices/process.ts';
+import { openStore } from '../../src/store/store.ts';
+import { CLI } from '../support/build.ts';
+import { plegwatch } from '../support/commandLine.ts';
+import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { emptyFleet, federateGroups } from '../support/fleetDatabase.ts';
+import { needs } from '../support/needs.ts';
+import { writeHistory } from '../support/storedHistory.ts';
+import { EvidenceFixture } from '../support/storedRecords.ts';
+import { passes } from '../support/waitFor.ts';
+
+const DAY_MS = 86_400_000;
+const midnight = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+const ago = (days: number) => new Date(midnight - days * DAY_MS).toISOString();
+const PERIOD = `--from ${ago(2)} --to ${ago(0)}`;
+const PAGE_PERIOD = `from=${ago(2)}&to=${ago(0)}`;
+
+/** The moments at which a command was run, and what depends on them. */
+const MOMENTS = new RegExp(
+  `${ago(0).slice(0, 10)}T[0-9:.]+Z|"?(coveredSeconds|completeness24h)"?: ?[0-9.]+`,
+  'g',
+);
+const unaged = (text: string) => text.replaceAll(MOMENTS, 'now');
+
+interface Page extends LocalPlegwatch {
+  /** The status and the JSON at a path below /api. */
+  readonly get: (path: string) => Promise<{ readonly status: number; readonly text: string }>;
+}
+
+async function startPage(databaseUrl: string): Promise<Page> {
+  const port = await freePort();
+  const settings = { databaseUrl, pageAddress: `127.0.0.1:${port}` };
+  const started = await startPlegwatch({ cli: CLI, command: 'ui', settings });
+  return Object.assign(started, {
+    get: async (path: string) => {
+      const response = await fetch(`http://127.0.0.1:${port}/api/${path}`);
+      return { status: response.status, text: await response.text() };
+    },
+  });
+}
+
+async function withMcp<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ name: 'test', version: '1' });
+  const env = { PATH: process.env['PATH'] ?? '', PLEGWATCH_DATABASE_URL: url };
+  await client.connect(
+    new StdioClientTransport({ command: process.execPath, args: [CLI, 'mcp'], env, stderr: 'ignore' }),
+  );
+  try {
+    return await work(client);
+  } finally {
+    await client.close();
+  }
+}
+
+/** The rows of the files that an export wrote, as in any order. */
+async function exported(url: string, args: readonly string[]): Promise<Record<string, readonly string[]>> {
+  const dir = mkdtempSync(join(tmpdir(), 'plegwatch-fleet-export-'));
+  try {
+    expect(await run(url, ['export', ...args, '--dir', dir])).toMatchObject({ code: 0, stderr: '' });
+    const linesOf = (file: string) =>
+      gunzipSync(readFileSync(join(dir, file)))
+        .toString()
+        .split('\n');
+    return Object.fromEntries(
+      readdirSync(dir).map((file) => {
+        const [header = '', ...rows] = linesOf(file);
+        return [file, [header, ...rows.sort()]];
+      }),
+    );
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
+
+const run = (url: string, args: readonly string[]) => plegwatch([...args, '--database-url', url]);
+
+async function printed(url: string, args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await run(url, args);
+  // An audit of a history that no agent wrote finds differences.
+  expect([args, code, stderr]).toEqual([args, args[0] === 'audit' ? 3 : 0, '']);
+  return stdout;
+}
+
+needs('postgres')('with the URL of a fleet database whose groups have the rows of one database', () => {
+  let server: TestServer;
+  let whole: string;
+  let fleet: string;
+  let finding: string;
+  let pages: readonly [Page, Page];
+
+  beforeAll(async () => {
+    server = await startServer();
+    const database = await server.database();
+    await writeHistory(database, { nodes: 6, days: 2, lives: 20, step: 600 });
+    await query(database, "DELETE FROM store.cluster WHERE name = 'test'");
+    whole = await server.reader(database);
+    fleet = await emptyFleet(server);
+    const groups: Record<string, string> = {};
+    // A reader of one cluster has no rows of another one: as if each had a database of its own.
+    for (const cluster of ['east', 'west']) {
+      const url = await server.role(database, cluster);
+      await query(database, 'SELECT store.grant_reader($1, $2)', [new URL(url).username, cluster]);
+      groups[cluster] = url;
+    }
+    await federateGroups(fleet, groups);
+    const [found] = await query<{ id: string }>(
+      whole,
+      "SELECT finding_id AS id FROM plegwatch.findings WHERE kind = 'missed' AND cluster = 'west' ORDER BY finding_id LIMIT 1",
+    );
+    finding = found?.id ?? '';
+    pages = [await startPage(fleet), await startPage(whole)];
+  });
+  afterAll(async () => {
+    for (const page of pages ?? []) await page.stop();
+    await server?.stop();
+  });
+
+  it.each([
+    'report -o json',
+    'report -o csv',
+    'report --cluster west -o yaml',
+    'report --node east-003 -o json',
+    'readiness',
+    'readiness --cluster west -o json',
+    `fallbacks ${PERIOD}`,
+    'find 00',
+    'find job -o json',
+    'finding FINDING',
+    'audit --cluster west --node west-001',
+    'finding FINDING --cluster west -o json',
+    `timeline west-001 ${PERIOD}`,
+    `timeline west-001 ${PERIOD} -o json`,
+    `timeline east-002 --cluster east ${PERIOD} --every`,
+  ])('%s prints what that database prints', async (line) => {
+    const args = line.replace('FINDING', finding).split(' ');
+    // Ages are counted until the moment at which a command is run.
+    await passes(async () =>
+      expect(unaged(await printed(fleet, args))).toBe(unaged(await printed(whole, args))),
+    );
+  });
+
+  it.each(['gaps', 'findings', 'relist_hours'])(
+    'an export of %s has the rows of that database',
+    async (view) => {
+      const args = [view, ...PERIOD.split(' ')];
+      const files = await exported(fleet, args);
+      expect(files).toEqual(await exported(whole, args));
+      expect(Object.keys(files)).toHaveLength(2);
+      expect(Object.values(files).flat().length).toBeGreaterThan(5);
+    },
+  );
+
+  it.each([
+    'fleet',
+    'unobserved',
+    `timeline?cluster=east&node=east-001&${PAGE_PERIOD}`,
+    `fallbacks?${PAGE_PERIOD}`,
+    'finding?id=FINDING',
+    'finding?id=FINDING&cluster=west',
+    `versions?${PAGE_PERIOD}`,
+    'hours?days=2',
+    'change',
+    'search?q=job-0',
+    `pool?by=cluster&cluster=west&${PAGE_PERIOD}`,
+    `pool?by=pool&pool=general&${PAGE_PERIOD}`,
+    `pool?by=version&runtime=containerd&runtimeVersion=2.0.5&kubelet=v1.36.2&${PAGE_PERIOD}`,
+    `neighbours?cluster=east&node=east-003&${PAGE_PERIOD}`,
+    'pool?by=cluster&cluster=nowhere',
+    'timeline?cluster=nowhere&node=east-001',
+  ])('the page answers %s as with that database', async (asked) => {
+    const path = asked.replace('FINDING', finding);
+    await passes(async () => {
+      const [ofFleet, ofWhole] = await Promise.all(pages.map((page) => page.get(path)));
+      expect(unaged(ofFleet?.text ?? '')).toBe(unaged(ofWhole?.text ?? ''));
+      expect(ofFleet?.status).toBe(ofWhole?.status);
+    });
+  });
+
+  it.each([
+    ['report', { node: 'west-003' }],
+    ['find', { text: 'east-00' }],
+    ['readiness', {}],
+    ['question', { name: 'How does the rate of misses differ by runtime and kubelet version?' }],
+    [
+      'question',
+      { name: 'How does the rate of misses differ by runtime and kubelet version?', cluster: 'west' },
+    ],
+  ])('the tool %s of mcp answers %o as with that database', async (name, args) => {
+    const answer = (url: string) => withMcp(url, (client) => client.callTool({ name, arguments: args }));
+    await passes(async () => {
+      const [ofFleet, ofWhole] = [await answer(fleet), await answer(whole)];
+      expect(ofFleet.isError ?? false).toBe(false);
+      expect(unaged(JSON.stringify(ofFleet))).toBe(unaged(JSON.stringify(ofWhole)));
+    });
+  });
+});
+
+needs('postgres')('with the URL of a fleet database, one of whose groups does not answer', () => {
+  let server: TestServer;
+  let fleet: string;
+  let west: string;
+  let reader: string;
+  let page: Page;
+  let finding: string;
+
+  /** A database of a group: of each cluster one node, which has the cluster's name. Ids begin with 1 in each. */
+  async function group(...clusters: readonly string[]): Promise<string> {
+    const databaseUrl = await server.database();
+    const store = await openStore({ databaseUrl, log: silent });
+    for (const cluster of clusters) {
+      const fixture = new EvidenceFixture(store, await store.ensureCluster(cluster));
+      const id = await fixture.node(cluster);
+      await fixture.minutes(id, 10);
+      finding = await fixture.missed(id, `${cluster}-pod`);
+    }
+    await store.close();
+    // As if a reader of a cluster had been named where nothing of it is.
+    await query(
+      databaseUrl,
+      "INSERT INTO store.cluster (name) VALUES ('paris'), ('lima') ON CONFLICT DO NOTHING",
+    );
+    return databaseUrl;
+  }
+  const superuser = (statement: string) => query(server.part.url, statement);
+  const nameOf = (url: string) => new URL(url).pathname.slice(1);
+
+  async function whileWestIsAway<T>(work: () => Promise<T>): Promise<T> {
+    await superuser(`ALTER DATABASE ${nameOf(west)} CONNECTION LIMIT 0`);
+    await superuser(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${nameOf(west)}'`,
+    );
+    try {
+      return await work();
+    } finally {
+      await superuser(`ALTER DATABASE ${nameOf(west)} CONNECTION LIMIT -1`);
+    }
+  }
+
+  beforeAll(async () => {
+    server = await startServer();
+    const east = await group('paris', 'rome');
+    west = await group('lima');
+    fleet = await emptyFleet(server);
+    await federateGroups(fleet, { east: await server.reader(east), west: await server.reader(west) });
+    reader = await server.role(fleet, 'stranger');
+    page = await startPage(fleet);
+  });
+  afterAll(async () => {
+    await page?.stop();
+    await server?.stop();
+  });
+
+  const nodesIn = (text: string) => JSON.parse(text).nodes.map(({ node }: { node: string }) => node);
+
+  it('each command that is about all groups says which one it was, and writes nothing', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'plegwatch-fleet-export-'));
+    await whileWestIsAway(async () => {
+      for (const args of [
+        ['report'],
+        ['report', '--cluster', 'lima'],
+        ['find', 'ri'],
+        ['finding', finding],
+        ['timeline', 'paris'],
+        ['readiness'],
+        ['fallbacks'],
+        ['export', 'findings', '--dir', dir],
+      ]) {
+        const { code, stdout, stderr } = await run(fleet, args);
+        expect([args, code, stdout]).toEqual([args, 1, '']);
+        expect(stderr).toMatch(/Group west: .*too many connections.*\[DATABASE_\w+\]/s);
+      }
+    });
+    expect(readdirSync(dir)).toEqual([]);
+    rmSync(dir, { recursive: true });
+  });
+
+  it('a command that is about clusters of the others answers', async () => {
+    await whileWestIsAway(async () => {
+      for (const args of [
+        ['report', '--cluster', 'rome', '-o', 'csv'],
+        ['timeline', 'paris', '--cluster', 'paris'],
+        ['find', 'paris', '--cluster', 'paris,rome'],
+      ])
+        expect(await printed(fleet, args)).toContain(args[2] === 'rome' ? 'rome' : 'paris');
+    });
+    expect(await printed(fleet, ['report', '-o', 'csv'])).toMatch(/lima.*paris.*rome/s);
+  });
+
+  it('the page says which one it was where it is concerned, and shows the others and all again', async () => {
+    expect(nodesIn((await page.get('fleet')).text)).toEqual(['lima', 'paris', 'rome']);
+    await whileWestIsAway(async () => {
+      await passes(async () => expect((await page.get('fleet')).status).toBe(503));
+      for (const path of ['fleet', 'unobserved', 'search?q=paris', 'timeline?cluster=lima&node=lima'])
+        expect([path, JSON.parse((await page.get(path)).text)]).toMatchObject([
+          path,
+          { error: { code: 'DATABASE_AWAY', message: expect.stringContaining('Postgres of group west') } },
+        ]);
+      expect((await page.get('timeline?cluster=paris&node=paris')).status).toBe(200);
+    });
+    await passes(async () =>
+      expect(nodesIn((await page.get('fleet')).text)).toEqual(['lima', 'paris', 'rome']),
+    );
+  });
+
+  it('a program that asks by mcp is told which one it was, also by the questions that the fleet database answers', async () => {
+    await whileWestIsAway(() =>
+      withMcp(fleet, async (client) => {
+        for (const [name, args] of [
+          ['find', { text: 'paris' }],
+          ['question', { name: 'How does the rate of misses differ by runtime and kubelet version?' }],
+        ] as const) {
+          const { isError, structuredContent } = await client.callTool({ name, arguments: args });
+          expect([name, isError, structuredContent]).toMatchObject([
+            name,
+            true,
+            { error: { message: expect.stringContaining('Group west') } },
+          ]);
+        }
+      }),
+    );
+  });
+
+  it('a role without users in the groups is refused, and a cluster that no group has is not found', async () => {
+    const stranger = await run(reader, ['report']);
+    expect([stranger.code, stranger.stdout]).toEqual([1, '']);
+    expect(stranger.stderr).toMatch(/Group east: .*no user there.*\[DATABASE_REFUSED\]/s);
+    const unknown = await run(fleet, ['report', '--cluster', 'oslo']);
+    expect(unknown.stderr).toMatch(/no cluster oslo.*Known: lima, paris, rome.*\[NOT_FOUND\]/s);
+  });
+
+  it('a node that two groups have must be chosen, and a group that is added is asked at once', async () => {
+    const twin = await group('paris');
+    const own = await emptyFleet(server);
+    const groups = { west: await server.reader(west), twin: await server.reader(twin) };
+    await federateGroups(own, { west: groups.west });
+    const shown = await startPage(own);
+    try {
+      expect(nodesIn((await shown.get('fleet')).text)).toEqual(['lima']);
+      await federateGroups(own, groups);
+      await passes(async () => expect(nodesIn((await shown.get('fleet')).text)).toEqual(['lima', 'paris']));
+      const again = await server.reader(twin);
+      await federateGroups(own, { ...groups, again });
+      const { code, stderr } = await run(own, ['timeline', 'paris']);
+      expect([code, stderr]).toEqual([2, expect.stringMatching(/node paris: paris, paris/)]);
+      expect(await shown.get('timeline?cluster=paris&node=paris')).toMatchObject({ status: 409 });
+    } finally {
+      await shown.stop();
+    }
+  });
+});
