@@ -6,12 +6,14 @@ import { and, eq, sql } from 'drizzle-orm';
 import { contestedMs } from '../controller/leader/lease.ts';
 import { createLogger } from '../platform/log.ts';
 import { databaseAt } from '../store/databaseAccess.ts';
+import { FleetError } from '../store/databaseError.ts';
 import { SCHEMA_VERSION } from '../store/migrations.ts';
 import { cluster, leader } from '../store/schema/tables.ts';
 import { mayWriteCluster, missingRights, serverVersion } from '../store/statements.ts';
 import { openStore, type Store } from '../store/store.ts';
 import { checkAgents } from './agentChecks.ts';
 import { attempt, type CheckResult, failed, ONE_CONTROLLER_CURE, ok, warning } from './check.ts';
+import { checkFleet } from './fleetChecks.ts';
 import { type DoctorConfig, hasDatabase } from './settings.ts';
 
 export const checkDatabase = (config: DoctorConfig): Promise<readonly CheckResult[]> =>
@@ -19,12 +21,17 @@ export const checkDatabase = (config: DoctorConfig): Promise<readonly CheckResul
 
 async function* checksOf(config: DoctorConfig): AsyncGenerator<CheckResult> {
   if (!hasDatabase(config)) return;
-  const store = await openStore({
+  const options = {
     ...config,
     log: createLogger('fatal', 'doctor'),
     databaseMaxConnections: 1,
     applicationName: 'plegwatch doctor',
+  };
+  const store = await openStore(options).catch((error: unknown) => {
+    if (error instanceof FleetError) return undefined;
+    throw error;
   });
+  if (store === undefined) return yield* checkFleet(options);
   try {
     const { rows } = await store.run(serverVersion);
     const version = rows[0]?.server_version ?? '';

@@ -44,7 +44,10 @@ function isPlain(text: string): boolean {
 }
 
 /** The columns that all groups have, and those that are left out. */
-export function sharedBy(groups: readonly Group[]): { shared: Published[]; leftOut: string[] } {
+export function sharedBy(groups: readonly Pick<Group, 'published'>[]): {
+  shared: Published[];
+  leftOut: string[];
+} {
   const names = new Set(groups.flatMap(({ published }) => published.map(({ name }) => name)));
   const shared = [...names].flatMap((name) => {
     const all = groups.map(({ published }) => published.find((each) => each.name === name));

@@ -25,6 +25,7 @@ import listDependentsSql from './sql/listDependents.sql';
 import listExpiredPartitionsSql from './sql/listExpiredPartitions.sql';
 import listGroupServersSql from './sql/listGroupServers.sql';
 import listGroupsSql from './sql/listGroups.sql';
+import listHalfReadersSql from './sql/listHalfReaders.sql';
 import listPublishedSql from './sql/listPublished.sql';
 import mayWriteClusterSql from './sql/mayWriteCluster.sql';
 import missingRightsSql from './sql/missingRights.sql';
@@ -114,3 +115,5 @@ export const listGroups = statement(
   listGroupsSql,
   rowOf({ name: text, server: textArray, user: nullable(textArray) }),
 );
+/** The roles that have a user in some groups of a fleet only, with the others. */
+export const listHalfReaders = statement(listHalfReadersSql, rowOf({ role: name, lacks: textArray }));

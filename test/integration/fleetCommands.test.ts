@@ -340,6 +340,60 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
     expect(unknown.stderr).toMatch(/no cluster oslo.*Known: lima, paris, rome.*\[NOT_FOUND\]/s);
   });
 
+  /** The checks of a fleet database that are not ok, by their names. */
+  async function doctorOf(url: string) {
+    const { code, stdout } = await run(url, ['doctor', '-o', 'json']);
+    const { checks } = JSON.parse(stdout);
+    type Check = Readonly<Record<'name' | 'status' | 'message' | 'cure' | 'code', string>>;
+    const problems = checks.filter(({ status }: Check) => status !== 'ok');
+    return { code, names: checks.map(({ name }: Check) => name), problems };
+  }
+
+  it('doctor checks every group, and whether the server of the fleet reaches it', async () => {
+    expect(await doctorOf(fleet)).toEqual({
+      code: 0,
+      names: ['fleet', 'group east', 'group west', 'fleet server'],
+      problems: [],
+    });
+    const away = await whileWestIsAway(() => doctorOf(fleet));
+    expect(away).toMatchObject({
+      code: 1,
+      problems: [{ name: 'group west', status: 'failed', message: expect.stringContaining('Group west') }],
+    });
+    // Only the server of the fleet connects to another place.
+    await query(fleet, "ALTER SERVER plegwatch_west OPTIONS (SET dbname 'nowhere')");
+    const [moved] = (await doctorOf(fleet)).problems;
+    expect(moved).toMatchObject({ name: 'group west', code: 'DATABASE_REFUSED' });
+    await query(fleet, `ALTER SERVER plegwatch_west OPTIONS (SET dbname '${nameOf(west)}')`);
+  });
+
+  it('doctor warns of what makes answers smaller, counts twice, or refuses a reader', async () => {
+    const twin = await group('lima');
+    const own = await emptyFleet(server);
+    await federateGroups(own, { west: await server.reader(west), twin: await server.reader(twin) });
+    const half = new URL(await server.role(own, 'half')).username;
+    await query(
+      own,
+      `CREATE USER MAPPING FOR ${half} SERVER plegwatch_west OPTIONS (user 'a', password 'b')`,
+    );
+    await query(twin, 'CREATE VIEW plegwatch.added AS SELECT 1 AS n');
+    await query(twin, 'DROP VIEW plegwatch.short_lives');
+    const { code, problems } = await doctorOf(own);
+    expect(code).toBe(0);
+    expect(problems).toMatchObject([
+      { name: 'fleet clusters', message: expect.stringContaining('twin and west have the cluster lima') },
+      {
+        name: 'fleet views',
+        message: expect.stringMatching(/changed since it was made: short_lives\.cluster/),
+      },
+      { name: 'fleet views', message: expect.stringMatching(/do not share .*added\.n/) },
+      {
+        name: 'fleet readers',
+        message: expect.stringContaining(`${half} is refused: it has no user in group twin`),
+      },
+    ]);
+  });
+
   it('a node that two groups have must be chosen, and a group that is added is asked at once', async () => {
     const twin = await group('paris');
     const own = await emptyFleet(server);
