@@ -19,11 +19,12 @@ import {
   type SettingTable,
   variableOf,
 } from '../../src/platform/settings.ts';
-import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/store/settings.ts';
+import { FEDERATE_SETTINGS, MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/store/settings.ts';
 import { accessKindOf, UI_SETTINGS } from '../../src/ui/settings.ts';
 import {
   AGENT_NAMESPACE,
   CHART,
+  FLEET,
   HUB,
   helm,
   MINIMAL,
@@ -79,7 +80,7 @@ function grantOf({
 /** The Secret that the controller fills with its keys. No pod mounts it. */
 const KEYS = 'plegwatch-keys';
 
-const PROGRAMS = new Set(['agent', 'controller', 'migrate', 'maintain', 'report']);
+const PROGRAMS = new Set(['agent', 'controller', 'migrate', 'maintain', 'federate', 'report']);
 
 needs('helm')('a rendered release', () => {
   test.each([false, true])(
@@ -140,6 +141,8 @@ needs('helm')('a rendered release', () => {
   describe('is refused, with a message that names the value,', () => {
     const { cluster, ...nameless } = MINIMAL;
     expect(cluster).toBeDefined();
+    const GROUP = { name: 'eu', existingSecret: 'reader-eu' };
+    const federate = { enabled: true, database: { existingSecret: 'fleet' } };
     const agent = (values: Values): Values => ({ ...MINIMAL, agent: values });
     const cases: [string, Values, RegExp][] = [
       [
@@ -151,6 +154,36 @@ needs('helm')('a rendered release', () => {
         'with a page behind a proxy, and nobody who says which of its users may read',
         { ...HUB, ui: { enabled: true, proxy: { userHeader: 'X-User', addresses: ['10.0.0.0/8'] } } },
         /ui\.enabled needs cluster, whose API server says who may read/,
+      ],
+      [
+        'with a fleet of no group',
+        { ...FLEET, federate: { ...federate, groups: [] } },
+        /federate\.groups is required/,
+      ],
+      [
+        'with two groups of one name',
+        { ...FLEET, federate: { ...federate, groups: [GROUP, GROUP] } },
+        /two groups are called eu/,
+      ],
+      [
+        'with a group whose name plegwatch federate refuses',
+        { ...FLEET, federate: { ...federate, groups: [{ ...GROUP, name: 'EU' }] } },
+        /'\/federate\/groups\/0\/name'.*does not match/,
+      ],
+      [
+        'with a group without a Secret',
+        { ...FLEET, federate: { ...federate, groups: [{ name: 'eu' }] } },
+        /'\/federate\/groups\/0'.*existingSecret/,
+      ],
+      [
+        'with a fleet without a database',
+        { ...FLEET, federate: { enabled: true, groups: [GROUP] } },
+        /federate\.database is required/,
+      ],
+      [
+        'with a fleet of a trial',
+        { trial: { enabled: true }, federate: { enabled: true, groups: [GROUP] } },
+        /a trial has one: set trial\.enabled to false/,
       ],
       ['without a cluster', nameless, /cluster is required: the name of this cluster/],
       ['with a number for the cluster', { ...MINIMAL, cluster: 5 }, /'\/cluster': got number, want string/],
@@ -392,18 +425,19 @@ needs('helm')('a rendered release', () => {
   });
 
   describe('sets the environment of', () => {
-    const programs: [pod: string, command: string, table: SettingTable][] = [
-      ['agent', 'agent', AGENT_SETTINGS],
-      ['controller', 'controller', CONTROLLER_SETTINGS],
-      ['migrate', 'migrate', MIGRATE_SETTINGS],
-      ['maintain', 'maintain', MAINTAIN_SETTINGS],
-      ['test', 'doctor', DOCTOR_SETTINGS],
+    const programs: [pod: string, command: string, table: SettingTable, values: Values][] = [
+      ['agent', 'agent', AGENT_SETTINGS, MINIMAL],
+      ['controller', 'controller', CONTROLLER_SETTINGS, MINIMAL],
+      ['migrate', 'migrate', MIGRATE_SETTINGS, MINIMAL],
+      ['maintain', 'maintain', MAINTAIN_SETTINGS, MINIMAL],
+      ['federate', 'federate', FEDERATE_SETTINGS, FLEET],
+      ['test', 'doctor', DOCTOR_SETTINGS, MINIMAL],
     ];
 
     test.each(programs)(
       'the pod %s to valid settings of plegwatch %s, equal to its defaults if there are any',
-      async (pod, command, table) => {
-        const [container] = podOf(await render(MINIMAL), `plegwatch-${pod}`).containers;
+      async (pod, command, table, values) => {
+        const [container] = podOf(await render(values), `plegwatch-${pod}`).containers;
         expect(container.args).toEqual([command]);
         const given = new Map(container.env.map((variable) => [variable.name, variable]));
         const internal = Object.keys(table).filter((key) => table[key]?.internal === true);
@@ -585,9 +619,9 @@ needs('helm')('a rendered release', () => {
   });
 
   test('runs no container that can gain privileges, and only the agent as root', async () => {
-    const pods = podsOf(await render(MINIMAL));
+    const pods = podsOf(await render({ ...MINIMAL, federate: FLEET['federate'] }));
     expect([...pods.keys()].sort()).toEqual(
-      ['agent', 'controller', 'maintain', 'migrate', 'test'].map((name) => `plegwatch-${name}`),
+      ['agent', 'controller', 'federate', 'maintain', 'migrate', 'test'].map((name) => `plegwatch-${name}`),
     );
     for (const [name, { containers, securityContext }] of pods) {
       expect(containers[0].securityContext, name).toEqual({
@@ -598,6 +632,43 @@ needs('helm')('a rendered release', () => {
       expect(securityContext.seccompProfile, name).toEqual({ type: 'RuntimeDefault' });
       expect(securityContext.runAsUser === 0, name).toBe(name === 'plegwatch-agent');
     }
+  });
+
+  describe('with a fleet database', () => {
+    test('runs plegwatch federate after each install and upgrade, and by a CronJob in the same way', async () => {
+      const objects = await render(FLEET);
+      const job = pick(objects, 'Job', 'plegwatch-federate');
+      expect(job.metadata.annotations).toMatchObject({ 'helm.sh/hook': 'post-install,post-upgrade' });
+      const cron = pick(objects, 'CronJob', 'plegwatch-federate');
+      expect(cron.spec.jobTemplate.spec).toEqual(job.spec);
+      // Nothing but that may be about databases of others.
+      expect([...podsOf(objects).keys()]).toEqual(['plegwatch-federate']);
+      expect(podsOf(await render(MINIMAL)).has('plegwatch-federate')).toBe(false);
+    });
+
+    test('has a folder for each group, with the files of its Secret', async () => {
+      const { containers, volumes } = podOf(await render(FLEET), 'plegwatch-federate');
+      const [{ env, volumeMounts }] = containers;
+      expect(env).toContainEqual({ name: 'PLEGWATCH_GROUPS_DIR', value: '/etc/plegwatch/groups' });
+      for (const name of ['eu', 'us'])
+        expect(volumeMounts).toContainEqual({
+          ...{ name: `group-${name}`, mountPath: `/etc/plegwatch/groups/${name}`, readOnly: true },
+        });
+      expect(volumes).toContainEqual({ name: 'group-eu', secret: { secretName: 'reader-eu' } });
+      const items = [{ key: 'uri', path: 'url' }];
+      expect(volumes).toContainEqual({ name: 'group-us', secret: { secretName: 'reader-us', items } });
+    });
+
+    test('lets that pod reach the ports of databases and nothing else', async () => {
+      const policies = (await render(FLEET)).filter(({ kind }) => kind === 'NetworkPolicy');
+      expect(policies.map(({ metadata }) => metadata.name)).toEqual(['plegwatch-federate']);
+      const [policy] = policies;
+      expect(JSON.parse(JSON.stringify(policy?.spec))).toMatchObject({
+        ingress: [],
+        egress: [{ ports: expect.arrayContaining([{ port: 5432 }, { port: 6432 }]) }],
+      });
+      expect(policy?.metadata.annotations).toBeUndefined();
+    });
   });
 
   describe('has Secrets:', () => {
@@ -615,6 +686,7 @@ needs('helm')('a rendered release', () => {
         );
         const users = ['redis', 'agent-redis', 'database', 'owner'];
         users.push('redis-ca', 'redis-client', 'agent-client', 'database-ca', 'owner-client');
+        users.push('reader-eu', 'reader-us');
         expect(new Set(named.filter((secret) => !users.includes(secret))), name).toEqual(new Set(made));
       }
     });

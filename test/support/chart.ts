@@ -107,6 +107,22 @@ export const HUB: Values = {
   database: { existingSecret: 'owner' },
 };
 
+/** Sets up a fleet database, and nothing else. */
+export const FLEET: Values = {
+  ...HUB,
+  migrate: { mode: 'off' },
+  maintain: { enabled: false },
+  federate: {
+    enabled: true,
+    database: { url: 'postgres://owner@postgres-fleet/fleet' },
+    groups: [
+      { name: 'eu', existingSecret: 'reader-eu' },
+      { name: 'us', existingSecret: 'reader-us', existingSecretKeys: { url: 'uri' } },
+    ],
+  },
+  networkPolicy: { enabled: true },
+};
+
 const EXTRAS = {
   extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/extra/ca.crt' }],
   extraVolumes: [{ name: 'extra', configMap: { name: 'ca' } }],
@@ -230,6 +246,7 @@ export const VARIANTS: readonly [string, Values][] = [
       },
     },
   ],
+  ['a fleet database alone, with network policies', FLEET],
   ['no Jobs', { ...MINIMAL, migrate: { mode: 'off' }, maintain: { enabled: false } }],
   [
     'every value that is empty by default',

@@ -185,16 +185,16 @@ never prints the URL. Arguments: at (path of the values), from (the values), sch
 {{/*
 How a service is reached, as JSON: name (of its Secret), keys (of the Secret, by the file that each is mounted as; empty: all keys, as
 files of the same names), url (if the chart makes the Secret from it), base (a URL that completes the Secret), client (the Secret of a
-client certificate). Arguments: root, of (redis, agent-redis, database, database-owner or ui-database).
+client certificate). Arguments: root, of (redis, agent-redis, database, database-owner, ui-database or fleet-database).
 */}}
 {{- define "plegwatch.urlSecret" -}}
 {{- $values := .root.Values -}}
 {{- $of := .of -}}
 {{- $tls := ternary $values.redis.tls $values.database.tls (hasSuffix "redis" $of) -}}
-{{- $own := get (dict "agent-redis" $values.redis.agent "database-owner" $values.database.owner "ui-database" $values.ui.database) $of -}}
+{{- $own := get (dict "agent-redis" $values.redis.agent "database-owner" $values.database.owner "ui-database" $values.ui.database "fleet-database" $values.federate.database) $of -}}
 {{- $client := default $tls.clientSecret (get (default dict $own) "clientSecret") -}}
 {{- if and (has $of (list "database-owner" "ui-database")) (not (include "plegwatch.hasSource" $own)) -}}{{- $of = "database" -}}{{- end -}}
-{{- $from := get (dict "redis" $values.redis "agent-redis" $values.redis.agent "database" $values.database "database-owner" $values.database.owner "ui-database" $values.ui.database) $of -}}
+{{- $from := get (dict "redis" $values.redis "agent-redis" $values.redis.agent "database" $values.database "database-owner" $values.database.owner "ui-database" $values.ui.database "fleet-database" $values.federate.database) $of -}}
 {{- $name := include "plegwatch.name" .root -}}
 {{- if $values.trial.enabled -}}
 {{- $isAgents := eq $of "agent-redis" -}}
@@ -326,4 +326,58 @@ plegwatch.urlSecret.
 {{- define "plegwatch.portOf" -}}
 {{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+(/|$)" . | trimSuffix "/") -}}
 {{- $port | default (ternary 80 443 (hasPrefix "http:" .)) -}}
+{{- end }}
+
+{{/* The spec of a Job that sets the fleet database up. Arguments: root, component. */}}
+{{- define "plegwatch.federateJob" -}}
+{{- $access := dict "root" .root "of" "fleet-database" -}}
+backoffLimit: 6
+activeDeadlineSeconds: 600
+template:
+  metadata:
+    labels:
+      {{- include "plegwatch.labels" . | nindent 6 }}
+  spec:
+    restartPolicy: Never
+    automountServiceAccountToken: false
+    enableServiceLinks: false
+    {{- include "plegwatch.schedulingBeside" .root | nindent 4 }}
+    securityContext:
+      {{- include "plegwatch.podSecurity" .root | nindent 6 }}
+    containers:
+      - name: federate
+        {{- include "plegwatch.image" .root | nindent 8 }}
+        args: [federate]
+        env:
+          {{- include "plegwatch.accessEnv" $access | nindent 10 }}
+          - name: PLEGWATCH_GROUPS_DIR
+            value: /etc/plegwatch/groups
+          - name: PLEGWATCH_LOG_LEVEL
+            value: {{ .root.Values.logLevel }}
+        {{- with .root.Values.federate.resources }}
+        resources:
+          {{- toYaml . | nindent 10 }}
+        {{- end }}
+        securityContext:
+          {{- include "plegwatch.containerSecurity" .root | nindent 10 }}
+        volumeMounts:
+          {{- include "plegwatch.accessMount" $access | nindent 10 }}
+          {{- range .root.Values.federate.groups }}
+          - name: group-{{ .name }}
+            mountPath: /etc/plegwatch/groups/{{ .name }}
+            readOnly: true
+          {{- end }}
+    volumes:
+      {{- include "plegwatch.accessVolume" $access | nindent 6 }}
+      {{- range .root.Values.federate.groups }}
+      - name: group-{{ .name }}
+        secret:
+          secretName: {{ .existingSecret }}
+          {{- with .existingSecretKeys }}
+          items:
+            {{- range $file, $key := . }}
+            - {key: {{ $key | quote }}, path: {{ $file | quote }}}
+            {{- end }}
+          {{- end }}
+      {{- end }}
 {{- end }}
