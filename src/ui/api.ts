@@ -41,7 +41,7 @@ export interface ErrorAnswer {
  *   FORBIDDEN           403  the user may not get plegreports, or the request did not come as it must
  *   BAD_PARAMETER       400  a parameter is missing or not valid
  *   NOT_FOUND           404  no such path, node or finding, or none that may be read
- *   AMBIGUOUS           409  several nodes have a finding of this id: name cluster and node
+ *   AMBIGUOUS           409  several nodes have a finding of this id: name cluster and node; or several groups of a fleet have the cluster
  *   METHOD_NOT_ALLOWED  405  only GET and HEAD
  *   DATABASE_AWAY       503  Postgres does not answer now; ask again
  *   TOO_SLOW            503  the query was stopped: ask for less

@@ -142,6 +142,8 @@ needs('postgres')('with the URL of a fleet database whose groups have the rows o
     'finding FINDING --cluster west -o json',
     `timeline west-001 ${PERIOD}`,
     `timeline west-001 ${PERIOD} -o json`,
+    `timeline west-001 ${PERIOD} --html -`,
+    'finding FINDING --html -',
     `timeline east-002 --cluster east ${PERIOD} --every`,
   ])('%s prints what that database prints', async (line) => {
     const args = line.replace('FINDING', finding).split(' ');
