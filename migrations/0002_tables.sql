@@ -876,28 +876,25 @@ CREATE TABLE store.rejected (
 );
 
 -- The queue of records for OpenTelemetry (src/controller/otlp): a row is added with the record, and deleted when that was accepted.
---   what         mode_change, of context_id and seq; finding, or finding_resolved, of finding_id
+--   what         mode_change or finding, of context_id and seq; finding_resolved, of finding_id
 --   day          of the mode change or the finding; of the resolution
 CREATE TABLE store.otlp_outbox (
-  outbox_id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  outbox_id int8 GENERATED ALWAYS AS IDENTITY,
   cluster_id int2 NOT NULL,
   node_id int4 NOT NULL,
   day date NOT NULL,
   what text NOT NULL,
   context_id int4,
   seq int4,
-  finding_id uuid
+  finding_id uuid,
+  PRIMARY KEY (cluster_id, outbox_id)
 );
 
 CREATE FUNCTION store.queue_for_otlp() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF TG_TABLE_NAME = 'mode_change' THEN
+  IF TG_TABLE_NAME IN ('mode_change', 'finding') THEN
     INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, context_id, seq)
-    SELECT a.cluster_id, a.node_id, a.day, 'mode_change', a.context_id, a.seq
-    FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id WHERE c.otlp_since IS NOT NULL ORDER BY a.seq;
-  ELSIF TG_TABLE_NAME = 'finding' THEN
-    INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, finding_id)
-    SELECT a.cluster_id, a.node_id, a.day, 'finding', a.finding_id
+    SELECT a.cluster_id, a.node_id, a.day, TG_TABLE_NAME, a.context_id, a.seq
     FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id WHERE c.otlp_since IS NOT NULL ORDER BY a.seq;
   ELSE
     INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, finding_id)

@@ -136,7 +136,7 @@ SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nu
        x.epoch, f.seq, u.lag_reason, f.container_name = '' AS is_sandbox, f.node_id, f.cluster_id,
        w.knew AS kubelet_knew, w.why AS kubelet_why, w.at_least_ms AS kubelet_at_least_ms, w.at_most_ms AS kubelet_at_most_ms,
        store.not_negative(u.lag_min_ms - w.at_most_ms) AS publishing_min_ms, store.not_negative(u.lag_max_ms - w.at_least_ms) AS publishing_max_ms,
-       f.day
+       f.day, f.context_id
 FROM store.finding f
 LEFT JOIN store.node n ON n.node_id = f.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id

@@ -345,6 +345,7 @@ export const findingDetail = internal('finding_detail', {
   ...all(int4, 'node_id'),
   ...all(int2, 'cluster_id'),
   ...all(date, 'day'),
+  ...all(int4, 'context_id'),
 });
 export const statusLagDetail = internal('status_lag_detail', {
   ...all(int4, 'node_id'),

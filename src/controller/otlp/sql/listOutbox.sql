@@ -2,15 +2,24 @@
 -- like at, where it was deleted since.
 SELECT o.outbox_id, o.what, c.uid AS cluster_uid, (extract(epoch FROM coalesce(f.at, m.at)) * 1000000)::int8 AS at,
        coalesce(f.record, m.record) AS record
-FROM (SELECT * FROM store.otlp_outbox WHERE cluster_id = $1::int2 ORDER BY outbox_id LIMIT $2::int4) o
+FROM (
+  -- Of a resolution, the finding: one of them, however many have the id that an agent gave. OFFSET 0: as columns they are looked up by an index, not as
+  -- expressions.
+  SELECT q.outbox_id, q.cluster_id, q.node_id, q.what, coalesce(r.context_id, q.context_id) AS context_id, coalesce(r.seq, q.seq) AS seq,
+         coalesce(r.day, q.day) AS day
+  FROM (SELECT * FROM store.otlp_outbox WHERE cluster_id = $1::int2 ORDER BY outbox_id LIMIT $2::int4) q
+  LEFT JOIN LATERAL (
+    SELECT r.context_id, r.seq, r.day FROM store.finding r WHERE r.node_id = q.node_id AND r.finding_id = q.finding_id LIMIT 1
+  ) r ON true
+  OFFSET 0
+) o
 JOIN store.cluster c ON c.cluster_id = o.cluster_id
 LEFT JOIN LATERAL (
   SELECT CASE o.what WHEN 'finding' THEN d.detected_at ELSE d.resolved_at END AS at,
-         to_jsonb(d) - '{node_id,cluster_id,day}'::text[] AS record
+         to_jsonb(d) - '{node_id,cluster_id,day,context_id}'::text[] AS record
   FROM store.finding_detail d
-  WHERE d.node_id = o.node_id AND d.finding_id = o.finding_id AND (o.what = 'finding_resolved' OR d.day = o.day)
-  ORDER BY d.day LIMIT 1
-) f ON o.what <> 'mode_change'
+  WHERE d.node_id = o.node_id AND d.context_id = o.context_id AND d.seq = o.seq AND d.day = o.day
+) f ON true
 LEFT JOIN LATERAL (
   SELECT t.at, to_jsonb(v) AS record
   FROM store.mode_change t
@@ -21,5 +30,5 @@ LEFT JOIN LATERAL (
            t.proof, x.epoch, t.seq, nullif(x.kubelet_version, '') AS kubelet_version
   ) v
   WHERE t.node_id = o.node_id AND t.context_id = o.context_id AND t.seq = o.seq AND t.day = o.day
-) m ON o.what = 'mode_change'
+) m ON true
 ORDER BY o.outbox_id
