@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkCombination } from './config.ts';
+import { CONTROLLER_SETTINGS, checkCombination } from './config.ts';
 
 const place = { namespace: 'watching', name: 'keys' };
 const accept = {
@@ -60,4 +60,19 @@ test.each([
   ['--attribution require with both', { ...enrolling, attribution: 'require' }],
 ] as const)('%s is accepted', (_rule, settings) => {
   expect(() => checkCombination(settings)).not.toThrow();
+});
+
+test.each([
+  'http://user:secret@collector:4318',
+  'https://collector/otlp?token=secret',
+  'http://collector:port',
+  'collector:4318',
+])('the collector %s is refused, and not repeated', (raw) => {
+  expect(() => CONTROLLER_SETTINGS.otlpEndpoint.read(raw)).toThrow(/^(?!.*secret).*URL/);
+});
+
+test('the URL of a collector may have a path', () => {
+  expect(CONTROLLER_SETTINGS.otlpEndpoint.read('https://collector:4318/otlp/')).toBe(
+    'https://collector:4318/otlp/',
+  );
 });

@@ -47,6 +47,15 @@ function namespacedName(raw: string): { readonly namespace: string; readonly nam
   return { namespace, name };
 }
 
+/** Its path gets `/v1/logs`. It is logged, so it has no credentials. */
+function collectorUrl(raw: string): string {
+  if (!/^https?:\/\/[^\s/?#@]+(\/[^\s?#]*)?$/.test(raw) || !URL.canParse(raw))
+    throw new BadValue(
+      'must be an http or https URL without credentials or query, such as http://collector:4318',
+    );
+  return raw;
+}
+
 const labelKeys =
   (max: number) =>
   (raw: string): readonly string[] => {
@@ -141,10 +150,7 @@ export const CONTROLLER_SETTINGS = {
   otlpEndpoint: optional(
     'url',
     'collector of OpenTelemetry, to which findings and mode changes are sent as logs, by OTLP over HTTP; headers and certificates by OTEL_EXPORTER_OTLP_ variables',
-    matching(
-      /^https?:\/\/[^\s/@]+(\/\S*)?$/,
-      'an http or https URL without credentials, such as http://collector:4318',
-    ),
+    collectorUrl,
   ),
   nodeRowsPerDay: withDefault(
     'number',
