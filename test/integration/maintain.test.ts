@@ -77,6 +77,18 @@ needs('postgres')('maintenance', () => {
     expect(done.dropped).toEqual([await nameOf(databaseUrl, 'relist_change', 5)]);
   });
 
+  it('deletes what waits for OpenTelemetry and is no longer stored', async () => {
+    const databaseUrl = await server.database();
+    await query(databaseUrl, "INSERT INTO store.node (cluster_id, name) VALUES (1, 'node-a')");
+    await query(
+      databaseUrl,
+      `INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, context_id, seq)
+       SELECT 1, node_id, current_date - days, 'finding', 1, days FROM store.node, unnest('{0,1000}'::int4[]) AS days`,
+    );
+    await maintain({ databaseUrl, log: silent });
+    expect(await query(databaseUrl, 'SELECT seq FROM store.otlp_outbox')).toEqual([{ seq: 0 }]);
+  });
+
   it('finishes detaching a partition after an interrupted run', async () => {
     const databaseUrl = await server.database();
     await partitionOf(databaseUrl, 'container_event', 20);

@@ -1,5 +1,6 @@
 -- Deletes expired rows of tables that are not partitioned: gaps that ended or were left open by a closed epoch, what Nodes and their
--- conditions were before that, of the heads of a day whose events are gone all but the last of each chain, lags, watches that nobody reads for, and refused input.
+-- conditions were before that, of the heads of a day whose events are gone all but the last of each chain, lags, watches that nobody reads for,
+-- the queue for OpenTelemetry where no controller leads any more, and refused input.
 WITH oldest AS (
   SELECT now() - max(value::int4) FILTER (WHERE key = 'finding_retention_days') * interval '1 day' AS gap,
          now() - max(value::int4) FILTER (WHERE key = 'event_retention_days') * interval '1 day' AS rejected
@@ -28,5 +29,7 @@ WITH oldest AS (
   WHERE at < CASE WHEN container_id IS NULL THEN now() - interval '2 days' ELSE oldest.rejected END
 ), watches AS (
   DELETE FROM store.status_lag_watch WHERE expires_at < now() - interval '1 day'
+), waiting AS (
+  DELETE FROM store.otlp_outbox USING oldest WHERE day < oldest.gap::date
 )
 DELETE FROM store.rejected USING oldest WHERE rejected.last_at < oldest.rejected
