@@ -44,7 +44,8 @@ interface LogsRequest {
   }[];
 }
 
-export async function startCollector(): Promise<LocalCollector> {
+/** `maxRequestBytes`: larger requests are refused. */
+export async function startCollector(maxRequestBytes = 20 * 1024 * 1024): Promise<LocalCollector> {
   const command = where('otelcol');
   const port = await freePort();
   const place = temporaryFolder('otelcol', undefined);
@@ -53,7 +54,7 @@ export async function startCollector(): Promise<LocalCollector> {
   writeFileSync(
     config,
     `receivers:
-  otlp: {protocols: {http: {endpoint: 127.0.0.1:${port}}}}
+  otlp: {protocols: {http: {endpoint: 127.0.0.1:${port}, max_request_body_size: ${maxRequestBytes}}}}
 exporters:
   file: {path: ${written}, append: true, flush_interval: 100ms}
 service:

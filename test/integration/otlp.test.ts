@@ -1,13 +1,16 @@
 /*
  * Findings and mode changes, from a real Postgres to a real collector of OpenTelemetry.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import {
   type CollectedRecord,
   type LocalCollector,
   startCollector,
 } from '../../devtools/localServices/otelcol.ts';
 import { type OtlpSenderOptions, startOtlpSender } from '../../src/controller/otlp/sender.ts';
+import { listOutbox } from '../../src/controller/otlp/statements.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -152,7 +155,129 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     expect(logged[0]).toMatchObject({ cure: expect.stringContaining('--otlp-endpoint') });
     expect(await waiting()).toBe(1);
   });
+
+  test('a request that is too large is sent in parts, and a record that only it refuses is dropped once others are accepted', async () => {
+    const strict = await startCollector(5_000);
+    try {
+      const cluster = await newCluster();
+      const logged: object[] = [];
+      const log = Object.assign(Object.create(silent), { warn: (fields: object) => logged.push(fields) });
+      await start(cluster);
+      await sender?.stop();
+      const id = await evidence.node('node-g');
+      const findingId = await evidence.missed(id, 'too-large');
+      await query(
+        databaseUrl,
+        `UPDATE store.finding SET proof = jsonb_build_object('much', repeat('x', 6000)) WHERE finding_id = $1`,
+        [findingId],
+      );
+      startSender(cluster, { endpoint: strict.url, log });
+      await waitFor('the refusal is logged', () => logged.length > 0);
+      expect(await waiting()).toBe(1);
+      await sender?.stop();
+      const pods = Array.from({ length: 12 }, (_, i) => `cart-${i}`);
+      for (const pod of pods) await evidence.missed(id, pod);
+      startSender(cluster, { endpoint: strict.url, log });
+      await waitFor('nothing waits any more', async () => (await waiting()) === 0);
+      await waitFor('all are written', () => strict.records().length >= pods.length);
+      expect(strict.records().map(({ attributes }) => attributes['k8s.pod.name'])).toEqual(pods);
+      expect(counted).toMatchObject({ dropped: 1, sent: 12 });
+    } finally {
+      await strict.stop();
+    }
+  });
+
+  test('findings to which an agent gave one id are each sent as stored', async () => {
+    const cluster = await newCluster();
+    await start(cluster);
+    await sender?.stop();
+    const id = await evidence.node('node-h');
+    for (const pod of ['one', 'other']) await evidence.missed(id, pod);
+    await query(
+      databaseUrl,
+      'UPDATE store.finding SET finding_id = (SELECT finding_id FROM store.finding LIMIT 1)',
+    );
+    startSender(cluster);
+    await waitFor('nothing waits any more', async () => (await waiting()) === 0);
+    const sent = await waitFor('two records', () => {
+      const ofCluster = collector
+        .records()
+        .filter(({ resource }) => resource['k8s.cluster.name'] === cluster);
+      return ofCluster.length >= 2 ? ofCluster : undefined;
+    });
+    expect(sent.map(({ attributes }) => attributes['k8s.pod.name'])).toEqual(['one', 'other']);
+  });
+
+  test('an answer that does not end is not waited for', async () => {
+    const slow = await listen((_request, response) => {
+      const timer = setInterval(() => response.write('.'), 20);
+      response.on('close', () => clearInterval(timer));
+    });
+    try {
+      const cluster = await newCluster();
+      const logged: object[] = [];
+      const log = Object.assign(Object.create(silent), { warn: (fields: object) => logged.push(fields) });
+      await start(cluster, { endpoint: slow.url, log, maxRequestMs: 200 });
+      await evidence.missed(await evidence.node('node-i'), 'cart-3');
+      await waitFor('the failure is logged twice', () => logged.length >= 2);
+      expect(await waiting()).toBe(1);
+    } finally {
+      await slow.stop();
+    }
+  });
+
+  test('a sender that is stopped while it reads what waits sends nothing more', async () => {
+    let requests = 0;
+    const unanswering = await listen(() => {
+      requests += 1;
+    });
+    try {
+      const cluster = await newCluster();
+      await start(cluster);
+      await sender?.stop();
+      await evidence.missed(await evidence.node('node-j'), 'cart-4');
+      const stopped = Promise.withResolvers<void>();
+      const run: Store['run'] = async (statement, values) => {
+        const result = await store.run(statement, values);
+        if ((statement as object) === listOutbox) stopped.resolve(sender?.stop());
+        return result;
+      };
+      startSender(cluster, { endpoint: unanswering.url, store: { ...store, run } });
+      await stopped.promise;
+      expect(requests).toBe(0);
+      expect(await waiting()).toBe(1);
+    } finally {
+      await unanswering.stop();
+    }
+  });
+
+  test('a variable that the exporter cannot use is logged', async () => {
+    const cluster = await newCluster();
+    const logged: object[] = [];
+    const log = Object.assign(Object.create(silent), { warn: (fields: object) => logged.push(fields) });
+    vi.stubEnv('OTEL_EXPORTER_OTLP_CERTIFICATE', '/nowhere/ca.crt');
+    try {
+      startSender(cluster, { log });
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect(logged).toEqual([{ error: expect.stringContaining('root certificate') }]);
+  });
 });
+
+/** A server in the place of a collector that misbehaves as no real one does when it is asked to. */
+async function listen(listener: RequestListener) {
+  const http = createServer(listener);
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
+    stop: () =>
+      new Promise<void>((resolve) => {
+        http.close(() => resolve());
+        http.closeAllConnections();
+      }),
+  };
+}
 
 let clusters = 0;
 

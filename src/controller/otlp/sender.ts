@@ -28,6 +28,10 @@ const PERIOD_MS = 2_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 const AT_ONCE = 500;
 const MAX_WAITING = 100_000;
+/** The exporter gives up when a connection is idle, but not one on which an answer comes byte by byte. */
+const MAX_REQUEST_MS = 300_000;
+/** The statuses of a wrong address, or a caller without the right. */
+const OF_ADDRESS = [401, 402, 403, 404, 405, 407];
 
 export interface OtlpSenderOptions {
   /** In the term of the leader. */
@@ -40,6 +44,7 @@ export interface OtlpSenderOptions {
   readonly onResult: (result: OtlpResult, count: number) => void;
   /** For tests. */
   readonly maxWaiting?: number;
+  readonly maxRequestMs?: number;
 }
 
 /** Runs until it is stopped, and survives every failure. The next leader sends again records that are under way then. */
@@ -80,8 +85,9 @@ class OtlpSender {
 
   constructor(options: OtlpSenderOptions, endpoint: string) {
     this.#options = options;
-    this.#exporter = new OTLPLogExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/logs` });
+    // The exporter warns of a variable that it cannot use.
     diag.setLogger(diagLogger(new ThrottledLog(options.log, { linesPerMinute: 2 })), DiagLogLevel.WARN);
+    this.#exporter = new OTLPLogExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/logs` });
   }
 
   /** Sends what waits. Returns after how many milliseconds to look again; throws if the collector did not accept it. */
@@ -101,15 +107,44 @@ class OtlpSender {
     }
     const { rows } = await store.run(listOutbox, [clusterId, AT_ONCE]);
     const records = rows.map(logRecordOf).filter((each) => each !== null);
-    if (records.length > 0) await this.#export(records, signal);
+    const refusals = records.length > 0 ? await this.#send(records, signal) : [];
+    const [refusal] = refusals;
+    // Where nothing is accepted, it is not for the record.
+    if (refusal !== undefined && refusals.length === records.length) throw refusal;
     await store.run(deleteSent, [clusterId, rows.map(({ outbox_id }) => outbox_id)]);
-    onResult('sent', records.length);
-    onResult('dropped', rows.length - records.length);
+    onResult('sent', records.length - refusals.length);
+    onResult('dropped', rows.length - records.length + refusals.length);
+    if (refusal !== undefined)
+      log.warn(
+        { ...errorFields(refusal), dropped: refusals.length },
+        'the collector refused records and accepted others: they were dropped',
+      );
     return rows.length < AT_ONCE ? PERIOD_MS : 0;
   }
 
-  /** A leader that is stopped does not wait for the answer. */
-  async #export(records: readonly ReadableLogRecord[], signal: AbortSignal): Promise<void> {
+  /**
+   * Sends records, in smaller requests if it must be: a request may be too large, or one record be what the collector refuses.
+   * Returns an error for each record that it refuses alone.
+   */
+  async #send(records: readonly ReadableLogRecord[], signal: AbortSignal): Promise<readonly Error[]> {
+    const error = await this.#export(records, signal);
+    if (error === null) return [];
+    const refused = refusedError(error);
+    const isOfContent = mayBeOfContent(error);
+    if (isOfContent && records.length > 1) {
+      const half = records.length >> 1;
+      const first = await this.#send(records.slice(0, half), signal);
+      return [...first, ...(await this.#send(records.slice(half), signal))];
+    }
+    if (isOfContent && (await this.#export([], signal)) === null) return [refused];
+    throw refused;
+  }
+
+  /** Returns why the collector did not accept them; null if it did. A leader that is stopped does not wait for the answer. */
+  async #export(records: readonly ReadableLogRecord[], stopped: AbortSignal): Promise<Error | null> {
+    const { maxRequestMs = MAX_REQUEST_MS } = this.#options;
+    const signal = AbortSignal.any([stopped, AbortSignal.timeout(maxRequestMs)]);
+    signal.throwIfAborted();
     const { code, error } = await new Promise<ExportResult>((resolve, reject) => {
       const onStop = () => reject(signal.reason);
       signal.addEventListener('abort', onStop, { once: true });
@@ -118,23 +153,30 @@ class OtlpSender {
         resolve(result);
       });
     });
-    if (code === ExportResultCode.SUCCESS) return;
-    const cure =
-      'Check --otlp-endpoint and the OTEL_EXPORTER_OTLP_ variables, and that the collector receives OTLP over HTTP.';
-    throw new PlegwatchError(
-      'OTLP_REFUSED',
-      `The collector did not accept: ${error?.message ?? 'no reason given'}.`,
-      cure,
-    );
+    return code === ExportResultCode.SUCCESS ? null : (error ?? new Error('no reason given'));
   }
 }
 
-/** The warnings of a collector about records that it accepted in part. */
+/** Whether a smaller request might be accepted: an answer that is not about who asks and where, or a connection that was closed meanwhile. */
+function mayBeOfContent(error: Error): boolean {
+  const code = 'code' in error ? error.code : undefined;
+  if (typeof code === 'number') return code >= 400 && !OF_ADDRESS.includes(code);
+  return code === 'ECONNRESET' || code === 'EPIPE';
+}
+
+const refusedError = ({ message }: Error): PlegwatchError =>
+  new PlegwatchError(
+    'OTLP_REFUSED',
+    `The collector did not accept: ${message}.`,
+    'Check --otlp-endpoint and the OTEL_EXPORTER_OTLP_ variables, and that the collector receives OTLP over HTTP.',
+  );
+
+/** The warnings of the exporter: about its variables, and records that the collector accepted in part. */
 const diagLogger = (log: ThrottledLog): DiagLogger => {
   const warn = (message: string, ...details: unknown[]) =>
     log.warn(
       { error: [message, ...details.map(String)].join(' ').slice(0, 1000) },
-      'the collector answered with a warning',
+      'the exporter for the collector warns',
     );
   return { error: warn, warn, info: () => undefined, debug: () => undefined, verbose: () => undefined };
 };
