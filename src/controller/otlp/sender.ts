@@ -2,8 +2,9 @@
  * Sends findings, their resolutions and mode changes to a collector of OpenTelemetry, by OTLP over HTTP. Only the leader does.
  *
  * While it is to send, every transaction that stores one of them puts it into store.otlp_outbox (a trigger), from where it is deleted once the
- * collector has accepted it: a record may be sent twice, with the same log.record.uid, and none is left out. While the collector does not answer,
- * the newest 100,000 wait there, and older ones are counted and dropped: SQL still has them. Storing evidence never waits for it.
+ * collector has accepted it: a record may be sent twice, with the same log.record.uid. While the collector does not answer, the newest 100,000 wait
+ * there, and older ones are counted and dropped, as is one that the collector refuses but not others: SQL still has them. Storing evidence never
+ * waits for it.
  */
 import { type DiagLogger, DiagLogLevel, diag } from '@opentelemetry/api';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';

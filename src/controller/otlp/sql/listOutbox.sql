@@ -3,7 +3,7 @@
 SELECT o.outbox_id, o.what, c.uid AS cluster_uid, (extract(epoch FROM coalesce(f.at, m.at)) * 1000000)::int8 AS at,
        coalesce(f.record, m.record) AS record
 FROM (
-  -- Of a resolution, the finding: one of them, however many have the id that an agent gave. OFFSET 0: as columns they are looked up by an index, not as
+  -- The finding of a resolution: one of them, however many have the id that an agent gave. OFFSET 0: as columns they are looked up by an index, not as
   -- expressions.
   SELECT q.outbox_id, q.cluster_id, q.node_id, q.what, coalesce(r.context_id, q.context_id) AS context_id, coalesce(r.seq, q.seq) AS seq,
          coalesce(r.day, q.day) AS day
