@@ -3,8 +3,8 @@
 SELECT o.outbox_id, o.what, c.uid AS cluster_uid, (extract(epoch FROM coalesce(f.at, m.at)) * 1000000)::int8 AS at,
        coalesce(f.record, m.record) AS record
 FROM (
-  -- The finding of a resolution: one of them, however many have the id that an agent gave. OFFSET 0: as columns they are looked up by an index, not as
-  -- expressions.
+  -- A resolution names its finding by the id that an agent gave, which many may have: one of them is sent. OFFSET 0 makes columns of the keys, and
+  -- only columns are looked up by an index.
   SELECT q.outbox_id, q.cluster_id, q.node_id, q.what, coalesce(r.context_id, q.context_id) AS context_id, coalesce(r.seq, q.seq) AS seq,
          coalesce(r.day, q.day) AS day
   FROM (SELECT * FROM store.otlp_outbox WHERE cluster_id = $1::int2 ORDER BY outbox_id LIMIT $2::int4) q
