@@ -119,12 +119,13 @@ export class GroupStore implements LongReadStore {
         'The role has no user there.',
         'Run plegwatch federate with --reader and this role, and with a user of every group.',
       );
-    this.#opening ??= this.#open(this.#settings);
+    const opening = this.#opening ?? this.#open(this.#settings);
+    this.#opening = opening;
     try {
-      return await this.#opening;
+      return await opening;
     } catch (error) {
-      // The next question tries again.
-      this.#opening = undefined;
+      // The next question tries again, unless one does already.
+      if (this.#opening === opening) this.#opening = undefined;
       throw error;
     }
   }
@@ -140,14 +141,17 @@ function isOfGroup(error: unknown): boolean {
 /** The options of a server and a user of postgres_fdw, which are names and values of libpq. A CA on the fleet's server is not one that we have. */
 function urlOf({ server, user }: GroupRow): string {
   const options = new Map([...server, ...(user ?? [])].map(nameAndValue));
-  const url = new URL('postgres://localhost');
-  url.username = encodeURIComponent(options.get('user') ?? '');
-  url.password = encodeURIComponent(options.get('password') ?? '');
-  for (const name of ['host', 'port', 'dbname', 'sslmode', 'options']) {
-    const value = options.get(name);
-    if (value !== undefined) url.searchParams.set(name, value);
-  }
-  if (options.get('sslrootcert') === 'system') url.searchParams.set('sslrootcert', 'system');
+  const of = (name: string) => options.get(name) ?? '';
+  const place = `postgres://${of('host').includes(':') ? `[${of('host')}]` : of('host')}:${of('port')}`;
+  // A folder is no host of a URL.
+  const hasPlace = !of('host').startsWith('/') && URL.canParse(place);
+  const url = new URL(hasPlace ? place : 'postgres://localhost');
+  url.username = encodeURIComponent(of('user'));
+  url.password = encodeURIComponent(of('password'));
+  url.pathname = `/${encodeURIComponent(of('dbname'))}`;
+  for (const name of [...(hasPlace ? [] : ['host', 'port']), 'sslmode', 'options'])
+    if (of(name) !== '') url.searchParams.set(name, of(name));
+  if (of('sslrootcert') === 'system') url.searchParams.set('sslrootcert', 'system');
   return url.href;
 }
 

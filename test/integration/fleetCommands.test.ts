@@ -34,6 +34,8 @@ const MOMENTS = new RegExp(
 );
 const unaged = (text: string) => text.replaceAll(MOMENTS, 'now');
 
+const ODD_PASSWORD = 'p@s/s:%20 ?#ö';
+
 interface Page extends LocalPlegwatch {
   /** The status and the JSON at a path below /api. */
   readonly get: (path: string) => Promise<{ readonly status: number; readonly text: string }>;
@@ -255,7 +257,10 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
     const east = await group('paris', 'rome');
     west = await group('lima');
     fleet = await emptyFleet(server);
-    await federateGroups(fleet, { east: await server.reader(east), west: await server.reader(west) });
+    const ofWest = new URL(await server.reader(west));
+    await superuser(`ALTER ROLE ${ofWest.username} PASSWORD '${ODD_PASSWORD}'`);
+    ofWest.password = encodeURIComponent(ODD_PASSWORD);
+    await federateGroups(fleet, { east: await server.reader(east), west: ofWest.href });
     reader = await server.role(fleet, 'stranger');
     page = await startPage(fleet);
   });
@@ -281,7 +286,9 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
       ]) {
         const { code, stdout, stderr } = await run(fleet, args);
         expect([args, code, stdout]).toEqual([args, 1, '']);
-        expect(stderr).toMatch(/Group west: .*too many connections.*\[DATABASE_\w+\]/s);
+        expect(stderr).toMatch(
+          /Group west: Postgres at postgres:\/\/reader_\d+:\*\*\*@\S+:\d+\/t\d+\?\S* .*too many connections.*\[DATABASE_\w+\]/s,
+        );
       }
     });
     expect(readdirSync(dir)).toEqual([]);
