@@ -7,17 +7,22 @@ import { messageOf, PlegwatchError } from './errors.ts';
 /** `option` names the setting from which the file has its place. Throws EXPORT_UNWRITABLE, and what reading `chunks` throws. */
 export async function writeOutput(option: string, file: string, chunks: Chunks): Promise<void> {
   const part = `${file}.part`;
-  await writeSynced(option, part, chunks);
+  await writeSynced(option, part, chunks, file);
   await nameOutput(option, part, file);
 }
 
 type Chunks = AsyncIterable<Uint8Array> | Iterable<string>;
 
-/** Writes a file that has not its final name, and leaves none where it throws what {@link writeOutput} does. */
-export async function writeSynced(option: string, part: string, chunks: Chunks): Promise<void> {
+/** Writes a file that has not its final name, and leaves none where it throws what {@link writeOutput} does. `named`: in the error. */
+export async function writeSynced(
+  option: string,
+  part: string,
+  chunks: Chunks,
+  named: string = part,
+): Promise<void> {
   const onDisk = <T>(call: Promise<T>): Promise<T> =>
     call.catch((error: unknown) => {
-      throw unwritable(option, part, error);
+      throw unwritable(option, named, error);
     });
   const handle = await onDisk(open(part, 'w'));
   try {
