@@ -886,9 +886,9 @@ CREATE TABLE store.otlp_outbox (
   what text NOT NULL,
   context_id int4,
   seq int4,
-  finding_id uuid,
-  PRIMARY KEY (cluster_id, outbox_id)
+  finding_id uuid
 );
+CREATE INDEX otlp_outbox_order ON store.otlp_outbox (cluster_id, outbox_id);
 
 CREATE FUNCTION store.queue_for_otlp() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
