@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test cluster-test versions lake test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions pictures experiment image release keep-release verify-release advisories cluster clean
+.PHONY: help check demo test cluster-test versions lake test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions fleet-database pictures experiment image release keep-release verify-release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -147,6 +147,11 @@ pictures: ## Take the pictures of the page that docs show (three minutes; PICTUR
 	@$(call prepare,node npm postgres chromium)
 	@$(node) build.mjs
 	@$(node) --import ./bench/sqlAsText.ts bench/pagePictures.ts $(PICTURES)
+
+fleet-database: ## Show two groups, a fleet database over them, its page, and an answer of Spark (four minutes; ONCE=1 ends it by itself)
+	@$(call prepare,node npm postgres spark)
+	@$(node) build.mjs
+	@$(node) --import ./bench/sqlAsText.ts bench/fleetDatabase.ts
 
 bench-questions: ## Measure how long each documented question about many nodes takes on ten million events of 200 nodes (15 minutes; 10 GiB)
 	@$(call prepare,node npm postgres)

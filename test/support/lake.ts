@@ -2,6 +2,7 @@
  * Lakes of `plegwatch export --format parquet`, and questions to them. Answers of all engines have one form, in which they can be compared: times and
  * dates as ISO texts in UTC, times to the microsecond; integers of 64 bits and decimals as texts.
  */
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +14,7 @@ import {
   DuckDBTimestampTZValue,
 } from '@duckdb/node-api';
 import { Client } from 'pg';
+import { where } from '../../devtools/localServices/where.ts';
 import { DRIVER_TYPES } from '../../src/store/runner.ts';
 import { timeOf } from '../../src/store/schema/time.ts';
 import { plegwatch } from './commandLine.ts';
@@ -40,11 +42,7 @@ export async function storeLake(views: readonly string[]): Promise<StoredLake> {
   const databaseUrl = await server.database();
   const reader = await server.reader(databaseUrl);
   await writeHistory(databaseUrl, SIZE);
-  for (const view of views) {
-    const args = ['export', view, '--format', 'parquet', '--dir', dir, '--database-url', reader];
-    const { code, stderr } = await plegwatch([...args, '--from', '-8d']);
-    if (code !== 0) throw new Error(`plegwatch export ${view}: ${stderr}`);
-  }
+  for (const view of views) await exportLake(view, dir, reader);
   return {
     ...{ dir, reader },
     async stop() {
@@ -52,6 +50,13 @@ export async function storeLake(views: readonly string[]): Promise<StoredLake> {
       rmSync(dir, { recursive: true });
     },
   };
+}
+
+/** Exports a view of the days of the history. */
+export async function exportLake(view: string, dir: string, databaseUrl: string): Promise<void> {
+  const args = ['export', view, '--format', 'parquet', '--dir', dir, '--database-url', databaseUrl];
+  const { code, stderr } = await plegwatch([...args, '--from', '-8d']);
+  if (code !== 0) throw new Error(`plegwatch export ${view}: ${stderr}`);
 }
 
 /** The files of an engine in lake/. */
@@ -99,6 +104,17 @@ function isoOf(micros: bigint): string {
   const second = micros >= 0n || micros % 1_000_000n === 0n ? micros / 1_000_000n : micros / 1_000_000n - 1n;
   const date = new Date(Number(second) * 1000).toISOString().slice(0, 19);
   return `${date}.${String(micros - second * 1_000_000n).padStart(6, '0')}Z`;
+}
+
+const ASK_SPARK = join(import.meta.dirname, 'askSpark.py');
+const MAX_ANSWERS_BYTES = 64 * 1024 * 1024;
+
+/** The answers to statements about the lake in `dir`. Spark takes longer to start than to answer: so all are asked at once. */
+export function askSpark(dir: string, questions: readonly string[]): Answer[] {
+  const input = JSON.stringify({ setUp: lakeSql('spark').setUp, questions });
+  const env = { ...process.env, SPARK_LOCAL_IP: '127.0.0.1', SPARK_LOCAL_DIRS: dir };
+  const options = { cwd: dir, input, env, stdio: 'pipe', encoding: 'utf8' } as const;
+  return JSON.parse(execFileSync(where('spark'), [ASK_SPARK], { ...options, maxBuffer: MAX_ANSWERS_BYTES }));
 }
 
 export async function askPostgres(
