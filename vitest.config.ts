@@ -55,6 +55,13 @@ const LONG = [
   'integration/fuzzAgent',
   'integration/hungList',
   'integration/audit',
+  'integration/release',
+  'kubelet/demo',
+  'integration/doctor',
+  'integration/fleetCommands',
+  'integration/disorder',
+  'integration/tamperEvidence',
+  'integration/fullRedis',
   'kubelet/hungStatus',
 ];
 
