@@ -166,6 +166,19 @@ needs('postgres')('with the URL of a fleet database whose groups have the rows o
     },
   );
 
+  it('a lake has the days of all groups, each with as many rows as that database has', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'plegwatch-fleet-lake-'));
+    const args = ['export', 'findings', '--format', 'parquet', ...PERIOD.split(' '), '--dir'];
+    const linesOf = async (url: string, name: string) =>
+      (await printed(url, [...args, join(dir, name)])).trim().split('\n').sort();
+    const lines = await linesOf(fleet, 'fleet');
+    expect(lines).toEqual(await linesOf(whole, 'whole'));
+    expect(lines.map((line) => /cluster=(\w+).*: [1-9]\d* rows/.exec(line)?.[1])).toEqual([
+      ...['east', 'east', 'west', 'west'],
+    ]);
+    rmSync(dir, { recursive: true });
+  });
+
   it.each([
     'fleet',
     'unobserved',
@@ -305,6 +318,13 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
         expect(await printed(fleet, args)).toContain(args[2] === 'rome' ? 'rome' : 'paris');
     });
     expect(await printed(fleet, ['report', '-o', 'csv'])).toMatch(/lima.*paris.*rome/s);
+  });
+
+  it('a lake of clusters has them from the groups that have their nodes', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'plegwatch-fleet-lake-'));
+    const args = ['export', 'findings', '--format', 'parquet', '--dir', dir, '--cluster', 'paris,lima'];
+    expect(await printed(fleet, args)).toMatch(/cluster=paris.*\n.*cluster=lima/);
+    rmSync(dir, { recursive: true });
   });
 
   it('the page says which one it was where it is concerned, and shows the others and all again', async () => {

@@ -75,13 +75,21 @@ export async function exportLake(command: ExportCommand): Promise<void> {
 
 /** The stores of the command, each with its clusters. A day is written from one snapshot: no cluster may have rows in two groups of a fleet. */
 async function clustersByStore({ store, cluster: asked }: ExportCommand) {
-  const parts = await Promise.all(
-    (await storesOf(store, asked)).map(async (part) => {
-      const { rows } = await part.run(listClusters);
-      const names = rows.filter(({ name, hasNodes }) => asked?.includes(name) ?? hasNodes);
-      return { store: part, clusters: names.map(({ name }) => name).toSorted() };
-    }),
+  const found = await Promise.all(
+    (await storesOf(store, asked)).map(async (part) => ({
+      store: part,
+      rows: (await part.run(listClusters)).rows,
+    })),
   );
+  const withNodes = new Set(
+    found.flatMap(({ rows }) => rows.filter(({ hasNodes }) => hasNodes).map(({ name }) => name)),
+  );
+  const parts = found.map(({ store: part, rows }) => {
+    // A cluster whose readers are named has a row where nothing else is of it.
+    const isHere = rows.filter(({ name, hasNodes }) => hasNodes || !withNodes.has(name));
+    const names = isHere.filter(({ name, hasNodes }) => asked?.includes(name) ?? hasNodes);
+    return { store: part, clusters: names.map(({ name }) => name).toSorted() };
+  });
   const all = parts.flatMap(({ clusters }) => clusters);
   const twice = all.find((name, at) => all.indexOf(name) !== at);
   if (twice === undefined) return parts;
