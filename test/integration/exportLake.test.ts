@@ -206,6 +206,16 @@ needs('postgres')('plegwatch export --format parquet', () => {
     expect(isAsListed(view)).toBe(true);
   });
 
+  test('a cluster whose name leads out of the folder is refused', async () => {
+    await storeDay('node-a');
+    await query(databaseUrl, "UPDATE store.cluster SET name = 'x/../../../out' WHERE name = 'test'");
+    const { code, stderr } = await plegwatch(
+      argsOf('findings').map((arg) => (arg === dir ? join(dir, 'in') : arg)),
+    );
+    expect([code, stderr]).toEqual([1, expect.stringContaining('[DATABASE_VALUE]')]);
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
   test('two runs at once export each day once, and leave the files that the manifest lists', async () => {
     const view = 'container_events';
     await storeDay('node-a');

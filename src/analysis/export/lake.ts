@@ -14,11 +14,14 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { and, eq, gte, lt, sql } from 'drizzle-orm';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
+import * as v from 'valibot';
 import { PlegwatchError } from '../../platform/errors.ts';
 import { nameOutput, unwritable, writeSynced } from '../../platform/outputFile.ts';
+import { ClusterName } from '../../protocol/batch.ts';
 import { rowsOf } from '../../store/cursor.ts';
 import { storesOf } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
+import { unexpected } from '../../store/schema/columns.ts';
 import { rowOf } from '../../store/statement.ts';
 import { listClusters, readColumns } from '../../store/statements.ts';
 import { readSettings } from '../../store/store.ts';
@@ -88,7 +91,7 @@ async function clustersByStore({ store, cluster: asked }: ExportCommand) {
     // A cluster whose readers are named has a row where nothing else is of it.
     const isHere = rows.filter(({ name, hasNodes }) => hasNodes || !withNodes.has(name));
     const names = isHere.filter(({ name, hasNodes }) => asked?.includes(name) ?? hasNodes);
-    return { store: part, clusters: names.map(({ name }) => name).toSorted() };
+    return { store: part, clusters: names.map(({ name }) => folderNameOf(name)).toSorted() };
   });
   const all = parts.flatMap(({ clusters }) => clusters);
   const twice = all.find((name, at) => all.indexOf(name) !== at);
@@ -98,6 +101,12 @@ async function clustersByStore({ store, cluster: asked }: ExportCommand) {
     `Several groups have the cluster ${twice} (--database-url).`,
     'Export from the database of each group, into a folder of its own.',
   );
+}
+
+/** The name of a cluster is a part of paths, and whoever writes to a database could have added any. Throws DATABASE_VALUE. */
+function folderNameOf(cluster: string): string {
+  if (v.is(ClusterName, cluster)) return cluster;
+  throw unexpected('a cluster with a name that agents cannot have');
 }
 
 /** Runs `work` in a transaction while no other run of this name does; its snapshot is newer than what that one wrote. */
