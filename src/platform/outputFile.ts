@@ -8,7 +8,10 @@ import { messageOf, PlegwatchError } from './errors.ts';
 export async function writeOutput(option: string, file: string, chunks: Chunks): Promise<void> {
   const part = `${file}.part`;
   await writeSynced(option, part, chunks, file);
-  await nameOutput(option, part, file);
+  await nameOutput(option, part, file).catch(async (error: unknown) => {
+    await remove(part);
+    throw error;
+  });
 }
 
 type Chunks = AsyncIterable<Uint8Array> | Iterable<string>;
@@ -38,14 +41,11 @@ export async function writeSynced(
   }
 }
 
-/** Gives a complete file its name, in place of one that has it. Throws EXPORT_UNWRITABLE. */
+/** Gives a complete file its name, in place of one that has it. Throws EXPORT_UNWRITABLE, and leaves the file: nobody may be able to write it again. */
 export async function nameOutput(option: string, part: string, file: string): Promise<void> {
-  try {
-    await rename(part, file);
-  } catch (error) {
-    await remove(part);
+  await rename(part, file).catch((error: unknown) => {
     throw unwritable(option, file, error);
-  }
+  });
 }
 
 /** It would take the space that is missing. The error says why there is no file; that this failed too would add nothing. */

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -203,6 +204,18 @@ needs('postgres')('plegwatch export --format parquet', () => {
     await exported(view);
     renameSync(fileOf(view), partOf(view));
     expect((await exported(view)).ofDay).toBe('kept');
+    expect(isAsListed(view)).toBe(true);
+  });
+
+  test('a complete file that cannot have its name is kept, and has it after the next run that can', async () => {
+    const view = 'container_events';
+    await storeDay('node-a');
+    mkdirSync(fileOf(view), { recursive: true });
+    const { code, stderr } = await exported(view);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('[EXPORT_UNWRITABLE]')]);
+    rmSync(fileOf(view), { recursive: true });
+    await query(databaseUrl, `UPDATE store.setting SET value = '2' WHERE key = 'event_retention_days'`);
+    expect(await exported(view)).toMatchObject({ code: 0, ofDay: 'kept' });
     expect(isAsListed(view)).toBe(true);
   });
 
