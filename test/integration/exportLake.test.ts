@@ -277,6 +277,24 @@ needs('postgres')('plegwatch export --format parquet', () => {
     expect([await countOf(view), isAsListed(view)]).toEqual([`${MANY}`, true]);
   });
 
+  test('a row of an incomplete day that later records disprove is taken out', async () => {
+    const view = 'mode_changes';
+    await storeDay('node-a');
+    await query(databaseUrl, "UPDATE store.node SET last_seen = now() - interval '1 hour'");
+    // As if it had been silent since then, or had delivered until then what it recorded meanwhile.
+    const deliveredUntil = async (after: string) => {
+      const set = 'kubelet_seen_to = $1::date + $2::interval, complete_through = $1::date + $2::interval';
+      await query(databaseUrl, `UPDATE store.epoch SET ${set}`, [DAY, after]);
+      return (await exported(view)).ofDay;
+    };
+    const unobservedOn = async () =>
+      (await read(view, "list(day::text) FILTER (reason = 'NotObserved')")).rows[0]?.[0];
+    const rows = Number.parseInt((await deliveredUntil('12:03')) ?? '', 10);
+    expect([await unobservedOn(), listedOf(view).complete]).toEqual([[DAY], false]);
+    expect(await deliveredUntil('30 hours')).toBe(`${rows - 1} rows`);
+    expect(await unobservedOn()).toEqual([dayAgo(2)]);
+  });
+
   test('a day with more rows than the memory can hold is written', async () => {
     await storeMany();
     const { code, stdout } = await plegwatch(argsOf('node_conditions'), {

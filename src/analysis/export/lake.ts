@@ -121,7 +121,7 @@ async function exclusively(runner: SqlRunner, name: string, work: () => Promise<
   }
 }
 
-/** Returns the file if it is damaged, and Postgres has fewer rows than it had. */
+/** Returns the file if it is damaged, and Postgres has not all rows that it had. */
 async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<string | undefined> {
   const { command, cluster, folder } = place;
   const { print, view } = command;
@@ -140,7 +140,9 @@ async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<
     return undefined;
   }
   const written = { ...(await writeDay(runner, place, day)), ...known };
-  if (listed !== undefined && written.rows < listed.rows) {
+  // What an interval or a gap ends is taken back when more records say otherwise.
+  const becameComplete = known.complete && listed?.complete === false;
+  if (listed !== undefined && written.rows < listed.rows && !becameComplete) {
     await rm(at.part);
     says(`kept, because Postgres has only ${written.rows} of its ${listed.rows} rows`, listed);
     return isIntact ? undefined : at.file;
