@@ -28,10 +28,12 @@ import { query, startServer, type TestServer } from '../support/database.ts';
 import { evidence, NODE_INFO, NOT_READY, UNHEALTHY } from '../support/evidence.ts';
 import { askDuckDb, askPostgres } from '../support/lake.ts';
 import { needs } from '../support/needs.ts';
+import { relistMinute } from '../support/records.ts';
 import { until } from '../support/waitFor.ts';
 
 const DAY_MS = 86_400_000;
 const MANY = 200_000;
+const US_PER_MINUTE = 60_000_000;
 const dayAgo = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
 /** All that is stored here was recorded at noon of the first of these days. */
 const [DAY, TODAY] = [dayAgo(3), dayAgo(0)];
@@ -160,6 +162,20 @@ needs('postgres')('plegwatch export --format parquet', () => {
     expect(listedOf(view)).toMatchObject({ complete: true, rows: Number.parseInt(second.ofDay ?? '', 10) });
     expect(statSync(fileOf(view)).mtimeMs).toBeGreaterThan(mtimeMs);
     expect((await exported(view)).ofDay).toBe('kept');
+  });
+
+  test('a minute that began before midnight is in its day, also if that was exported before it ended', async () => {
+    const view = 'relist_minutes';
+    const agent = agentAtNoon('node-a');
+    const records = evidence();
+    await commitAll(databaseUrl, [agent.batch(1, records)]);
+    await query(databaseUrl, "UPDATE store.epoch SET complete_through = $1::date + interval '24:00:05'", [
+      DAY,
+    ]);
+    const rows = Number.parseInt((await exported(view)).ofDay ?? '', 10);
+    const last = relistMinute({ t: 715 * US_PER_MINUTE, span: 6 * US_PER_MINUTE });
+    await commitAll(databaseUrl, [agent.batch(records.length + 1, [last])]);
+    expect((await exported(view)).ofDay).toBe(`${rows + 1} rows`);
   });
 
   test('a complete day is written again when an agent that was not known delivers its records of it', async () => {

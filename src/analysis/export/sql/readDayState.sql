@@ -1,11 +1,12 @@
 -- The state of a day (UTC) of a cluster.
 -- $1 cluster, $2 the day
---   complete  every record of the day that an agent wrote is stored or declared lost. An epoch that is given up has ended
+--   complete  every record of the day that an agent wrote is stored or declared lost. An epoch that is given up has ended. A minute of relists is of
+--             the day on which it began, and is written when it ends, which may be ten minutes later
 --   state     changes when records of the day were stored since it was last read; it may also change without that
 WITH day AS (
   SELECT $2::date::timestamp AT TIME ZONE 'UTC' AS from_at, ($2::date + 1)::timestamp AT TIME ZONE 'UTC' AS to_at
 ), seen AS (
-  SELECT e.node, e.epoch, e.records_lost, e.records_stored, coalesce(e.complete_through >= d.to_at, false) AS is_through,
+  SELECT e.node, e.epoch, e.records_lost, e.records_stored, coalesce(e.complete_through >= d.to_at + interval '15 minutes', false) AS is_through,
          e.ended_at IS NOT NULL AND e.end_cause <> 'superseded' AS is_closed, e.ended_at < d.from_at AS is_before
   FROM plegwatch.epochs e, day d
   WHERE e.cluster = $1 AND e.started_at < d.to_at
