@@ -140,7 +140,7 @@ async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<
     return undefined;
   }
   const written = { ...(await writeDay(runner, place, day)), ...known };
-  // What silence seemed to be, such as a gap or an unknown mode, is taken back when the agent delivers.
+  // A gap or an unknown mode that silence seemed to be is taken back when the agent delivers.
   const becameComplete = known.complete && listed?.complete === false;
   if (listed !== undefined && written.rows < listed.rows && !becameComplete) {
     await rm(at.part);
