@@ -84,6 +84,15 @@ needs(
     expect(errors).toEqual([]);
   });
 
+  test('two exports of a lake at the same time write each day once', async () => {
+    const args = ['export', 'container_events', '--format', 'parquet', '--dir', system.folder('lake')];
+    const at = ['--database-url', through('ctl'), '--database-pool-mode', databasePoolMode];
+    const run = () => outcomeOf([CLI, ...args, ...at]);
+    const results = await Promise.all([run(), run()]);
+    expect(results.map(({ code }) => code)).toEqual([0, 0]);
+    expect(results.map(({ output }) => / (kept|rows)/.exec(output)?.[1]).sort()).toEqual(['kept', 'rows']);
+  });
+
   test('maintain drops an expired partition, and two at the same time run one after the other', async () => {
     const old = "SELECT store.make_partition('container_event', current_date - 30)";
     await query(direct, old);
