@@ -135,7 +135,7 @@ needs('postgres')('plegwatch export --format parquet', () => {
   test('a day without rows has a file without rows', async () => {
     await storeDay('node-a');
     const { lines } = await exported('findings');
-    expect(lines.slice(1).map((line) => line.split(': ')[1])).toEqual(['0 rows', '0 rows']);
+    expect(lines.slice(1).map((line) => /: 0 rows/.test(line))).toEqual([true, true]);
     expect(readdirSync(folderOf('findings'))).toEqual([
       '_manifest.json',
       ...[3, 2, 1].map((days) => `day=${dayAgo(days)}`),
@@ -255,7 +255,7 @@ needs('postgres')('plegwatch export --format parquet', () => {
       [0, ''],
     ]);
     for (const at of [0, 1, 2])
-      expect(runs.map(({ lines }) => lines[at]?.split(': ')[1] === 'kept').sort()).toEqual([false, true]);
+      expect(runs.map(({ lines }) => lines[at]?.includes(': kept')).sort()).toEqual([false, true]);
     expect(isAsListed(view)).toBe(true);
   });
 

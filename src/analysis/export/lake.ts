@@ -41,7 +41,7 @@ interface Place {
   readonly folder: string;
 }
 
-/** Throws NOT_FOUND, SETTING_INVALID, EXPORT_UNWRITABLE or, when everything else is exported, EXPORT_DAMAGED. */
+/** Throws NOT_FOUND, SETTING_INVALID, EXPORT_UNWRITABLE, EXPORT_DAMAGED for a manifest or, when everything else is exported, for files. */
 export async function exportLake(command: ExportCommand): Promise<void> {
   const { view, dir, from, to } = command;
   const { kept } = EXPORTED_VIEWS[view];
