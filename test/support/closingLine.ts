@@ -1,13 +1,13 @@
 /*
  * The last lines of a test run: the slowest files, each failure, how to run their files alone, then `N passed, N failed, N skipped`, so that the end of a long
- * log is enough. For a failed property, the line says the seed that repeats it, and what did not hold; for values that differ, the first lines that
- * do.
+ * log is enough. A failure is told by the first lines of its error, and by those that differ.
  */
 import { stripVTControlCharacters } from 'node:util';
 import type { TestModule, TestRunEndReason } from 'vitest/node';
 
 /** The path by which a failing example was made smaller may be thousands of characters long. */
 const MAX_LINE = 1_000;
+const MAX_LINES = 6;
 const MAX_DIFFERENCES = 5;
 const SLOWEST = 10;
 /** Seconds from which on a file is worth a line. */
@@ -71,12 +71,10 @@ function failuresOf(module: TestModule): readonly TestFailure[] {
   ];
 }
 
-/** The first line of an error, the line with the seed where a property failed, and the first line of the cause where there is one. */
+/** The first lines of an error (the seed of a failed property is among them), the first of its cause, and what differs. */
 function reasonOf(error: Thrown | undefined): string {
-  const [first = '', second = ''] = linesOf(error?.message);
-  const seed = second.startsWith('{ seed: ') ? [second] : [];
-  const reason = [first, ...seed, ...linesOf(error?.cause?.message).slice(0, 1)].join(': ');
-  return [reason, ...differencesOf(error)].join('\n  ');
+  const lines = linesOf(error?.message).slice(0, MAX_LINES);
+  return [...lines, ...linesOf(error?.cause?.message).slice(0, 1), ...differencesOf(error)].join('\n  ');
 }
 
 /** The lines of a difference that only one of the two values has, without the two that head it. */

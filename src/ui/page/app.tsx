@@ -2,7 +2,7 @@
  * The frame around the views: who asks, where the reader is, and the way between the views.
  */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { FallbacksView } from './fallbacks/fallbacksView.tsx';
 import { FindingView } from './finding/findingView.tsx';
 import { FleetView } from './fleet/fleetView.tsx';
@@ -144,8 +144,8 @@ function View({ place, go }: ViewProps<Place>) {
   }, [place]);
   const subject = subjectOf(place);
   const last = useRef(subject);
-  useEffect(() => {
-    // The focused element is gone with the view before.
+  useLayoutEffect(() => {
+    // The focused element is gone with the view before. Before the new view is painted: nobody's key is lost.
     if (last.current !== subject) main.current?.focus({ preventScroll: true });
     last.current = subject;
   }, [subject]);
