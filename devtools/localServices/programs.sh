@@ -52,6 +52,7 @@ built_containerd_version() { module_version "containerd-$1" github.com/container
 helm_version=$(module_version helm helm.sh/helm/v4)
 helm_3_version=$(module_version helm-3 helm.sh/helm/v3)
 kubeconform_version=$(module_version kubeconform github.com/yannh/kubeconform)
+jsonnet_version=$(module_version jsonnet github.com/google/go-jsonnet)
 cosign_version=$(module_version cosign github.com/sigstore/cosign/v3)
 critest_version=$(module_version critest sigs.k8s.io/cri-tools)
 # These are our own source, so their folder names also contain a digest of it.
@@ -87,6 +88,7 @@ helm_dir=$cache/helm-$helm_version
 helm_3_dir=$cache/helm-$helm_3_version
 kubeconform_dir=$cache/kubeconform-$kubeconform_version
 kubernetes_api_dir=$cache/kubernetes-api-$(printf '%s\n' "${kubernetes_api[@]}" | sort | sha256sum | cut -c 1-8)
+jsonnet_dir=$cache/jsonnet-$jsonnet_version
 cosign_dir=$cache/cosign-$cosign_version
 otelcol_dir=$cache/otelcol-$otelcol_version
 critest_dir=$cache/critest-$critest_version
@@ -118,7 +120,7 @@ asset() { [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ] &&
 program_names=(
   node postgres initdb pgbouncer redis-server
   {containerd,ctr,containerd-shim}-{2.4,2.3,2.2,2.1,1.7,1.6}
-  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-{1.37,1.33,1.30,1.28} kube-controller-manager kube-scheduler kube-proxy coredns helm helm-3 kubeconform kubernetes-api cosign otelcol promtool operator-crds criclient
+  runc etcd image-pause image-busybox image-critest image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kubelet-{1.37,1.33,1.30,1.28} kube-controller-manager kube-scheduler kube-proxy coredns helm helm-3 kubeconform kubernetes-api cosign otelcol promtool jsonnet operator-crds criclient
   cni-ptp nft buildah registry skopeo chromium critest spark
 )
 
@@ -156,6 +158,7 @@ program_path() {
     cosign) echo "$cosign_dir/cosign" ;;
     otelcol) echo "$otelcol_dir/otelcol" ;;
     promtool) echo "$promtool_dir/usr/bin/promtool" ;;
+    jsonnet) echo "$jsonnet_dir/jsonnet" ;;
     operator-crds) echo "$operator_crds_dir" ;;
     critest) echo "$critest_dir/critest" ;;
     criclient) echo "$criclient_dir/criclient" ;;

@@ -45,6 +45,7 @@ export type ProgramName =
   | 'cosign'
   | 'otelcol'
   | 'promtool'
+  | 'jsonnet'
   | 'operator-crds'
   | 'critest'
   | 'criclient'
