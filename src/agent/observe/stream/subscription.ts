@@ -277,9 +277,10 @@ export class Subscription {
     const known = this.#decision;
     if (this.#stopped || profile === null || known === null) return;
     const decision = this.#decide(profile, known.subscribe);
-    if (known.subscribe) {
-      if (known.whileGateOff && !decision.subscribe) this.#leave(decision);
-    } else if (this.#reader === null) this.#reviewRefusal(known, decision);
+    const hasReader = this.#reader !== null;
+    // Between two sessions the next one decides anew, at its time.
+    if (hasReader && known.subscribe && known.whileGateOff && !decision.subscribe) this.#leave(decision);
+    if (!hasReader && !known.subscribe) this.#reviewRefusal(known, decision);
   }
 
   #reviewRefusal(known: SubscribeRefusal, decision: SubscribeDecision): void {
