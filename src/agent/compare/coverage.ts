@@ -1,5 +1,5 @@
 /*
- * Coverage: when an event that did not come can be held against the runtime.
+ * Coverage: when an event that did not come can be held against the runtime. SPEC.md has the table of its transitions.
  *
  *   absent ──────────────────── policy: there is no subscription and nothing is due
  *   down ── opened ──► arming ── first event ──► armed ── first list begun after that ──► covered

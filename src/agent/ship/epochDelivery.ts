@@ -1,5 +1,5 @@
 /*
- * The delivery of one epoch.
+ * The delivery of one epoch. SPEC.md has the table of its transitions.
  *
  *   sealed ── sent ──► waits for the ack reply ── acked seq reaches its last record ──► removed
  *

@@ -1,5 +1,6 @@
 /*
- * An epoch of the spool: the records of one incarnation of the agent, in a folder of segments.
+ * An epoch of the spool: the records of one incarnation of the agent, in a folder of segments. SPEC.md has the table of its
+ * transitions.
  *
  *   last seq     records up to here are written (not necessarily synced), or declared lost
  *   acked seq    records up to here are acknowledged; only these may be deleted without a loss

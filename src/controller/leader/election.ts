@@ -1,5 +1,6 @@
 /*
  * The election of the one controller that writes reports, Events and node conditions and measures status lags; all of them store evidence.
+ * SPEC.md has the table of its transitions.
  *
  *   candidate ── takes the Lease ──► leading ── the Lease is lost, or not renewed in time ──► ending ── all has ended ──► candidate
  *

@@ -1,5 +1,6 @@
 /*
- * The kubelet's mode over successive scrapes: every change of it, bounded by the scrapes around it and proven by their figures.
+ * The kubelet's mode over successive scrapes: every change of it, bounded by the scrapes around it and proven by their figures. SPEC.md has the
+ * table of its transitions.
  *
  *   good scrape ──► what it shows becomes the mode
  *   failed scrape ──► the mode stays; if it is unknown, the reason says why

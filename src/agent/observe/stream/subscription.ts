@@ -1,5 +1,5 @@
 /*
- * The subscription to the runtime's event stream.
+ * The subscription to the runtime's event stream. SPEC.md has the table of its transitions.
  *
  *   refused ◄── policy ── identifying ──► kubelet first ──► opening ──► open ──► ended ──► backoff ──► identifying
  *      │ (retried every 10 min, and        (gate on, not given up,  one reader process per attempt
