@@ -2,7 +2,7 @@
  * A candidate for the Lease as SPEC.md describes it: the real one, whose looks at the Lease and timer the test turns.
  */
 import * as v from 'valibot';
-import { afterEach, beforeEach, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Election, startElection } from '../../src/controller/leader/election.ts';
 import { KubeStatusError } from '../../src/kube/kubeErrors.ts';
 import { type KubeObject, KubeObjectSchema } from '../../src/kube/object.ts';
@@ -19,7 +19,7 @@ const heldBy = (holderIdentity: string): KubeObject =>
     spec: { holderIdentity, leaseDurationSeconds: 3_600 },
   });
 
-type Look = KubeObject | Error;
+type Look = KubeObject | undefined | Error;
 const FREE = heldBy('');
 const TAKEN = heldBy('another');
 const FASTER = new KubeStatusError(409, 'Conflict', 'it was changed');
@@ -28,7 +28,7 @@ class Candidate {
   readonly #election: Election;
   #isFit = true;
   /** Shows the Lease to a look that waits for it; null while none does. */
-  #show: PromiseWithResolvers<KubeObject> | null = null;
+  #show: PromiseWithResolvers<KubeObject | undefined> | null = null;
   #refusal: Error | null = null;
   #lead: { readonly signal: AbortSignal; readonly work: PromiseWithResolvers<void> } | null = null;
   #isVacant = false;
@@ -156,4 +156,12 @@ drive('A candidate', {
     stop: (one) => one.stop(),
   },
   stateOf: (one) => one.state,
+});
+
+test('a candidate that makes a missing Lease leads once the next look shows who holds it', async () => {
+  const one = candidate();
+  await one.looks(undefined);
+  expect(one.state).toBe('candidate');
+  await one.looks(FREE);
+  expect(one.state).toBe('leading');
 });

@@ -140,6 +140,7 @@ function play(steps: readonly Step[]) {
   return { reports, good, claims, tracker, kubelet };
 }
 
+const hasGivenUp = ({ mode }: ModeChange): boolean => mode === 'Fallback' || mode === 'HintDisabled';
 const isNotObserved = ({ change }: Pick<KubeletReport, 'change'>): boolean => change.reason === 'NotObserved';
 
 test('a mode is claimed for two minutes after a good scrape, and ends at that scrape afterwards', () => {
@@ -170,10 +171,11 @@ test('the reported modes are consistent, whatever a kubelet does', () => {
         expect(good).toContain(change.at);
         if (before !== undefined) expect(change.notBefore).toBeGreaterThan(before.change.at - 2_000);
         // Given up is reported exactly while the kubelet has given up, and ends with its run.
-        const isGivenUp = change.mode === 'Fallback' || change.mode === 'HintDisabled';
+        const isGivenUp = hasGivenUp(change);
         if (isGivenUp) expect(gaveUp).toBe(true);
         const seen = reports.slice(0, i).findLast((report) => !isNotObserved(report));
-        if (seen?.run === run && !isGivenUp && !isNotObserved({ change }) && seen.change.mode === 'Fallback')
+        const hadGivenUp = seen !== undefined && seen.run === run && hasGivenUp(seen.change);
+        if (hadGivenUp && !isGivenUp && !isNotObserved({ change }))
           throw new Error(`left ${seen.change.mode} for ${change.mode} in one kubelet run`);
         const { model, mode, reason, from, notBefore, at, proof } = change;
         const record = { type: 'mode_change', t: at, notBefore, model, from, to: mode, reason, proof };
