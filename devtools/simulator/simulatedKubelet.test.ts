@@ -229,9 +229,12 @@ describe('its PodsAPI', () => {
     const { stream, sights, ends } = streamTo(podsApi);
     const pod = { podUid: sandbox.pod.uid, namespace: 'default', pod: 'web', isTerminating: false };
     const app = { id: containers[0]?.id, name: 'app', state: 'running' };
-    await until(() => sights.some((sight) => sight.is === 'pod' && sight.pod.containers.length > 0));
-    expect(sights.map(({ is }) => is).slice(0, 3)).toEqual(['opened', 'pod', 'synced']);
-    expect(sights.at(-1)).toMatchObject({ pod: { ...pod, containers: [app] } });
+    // The kubelet may learn of the pod only after it has sent all that it knew.
+    await until(
+      () => stream.isSynced && sights.some((sight) => sight.is === 'pod' && sight.pod.containers.length > 0),
+    );
+    expect(sights[0]).toMatchObject({ is: 'opened' });
+    expect(sights.findLast(({ is }) => is === 'pod')).toMatchObject({ pod: { ...pod, containers: [app] } });
     expect(await stream.getPod(pod.podUid)).toMatchObject({ found: true, pod: { containers: [app] } });
     expect(await stream.getPod('another')).toMatchObject({ found: false, reason: 'NOT_FOUND' });
     stream.close();
