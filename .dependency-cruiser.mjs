@@ -80,7 +80,7 @@ export default {
       'mcp-asks-the-commands',
       'The MCP server has the answers of the commands, read as the page reads.',
       '^src/mcp/',
-      '(mcp|analysis|store|platform)/|controller/reports/|ui/(settings|requestError|answers/reader)\\.ts$',
+      '(mcp|analysis|store|platform)/|controller/reports/|ui/(settings|requestError|pageServer|answers/reader)\\.ts$',
     ),
     allowOnly(
       'page-in-the-browser',

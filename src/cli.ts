@@ -246,7 +246,8 @@ const commandLine: CommandLine = {
         const { UI_SETTINGS } = await import('./ui/settings.ts');
         return commandWith(UI_SETTINGS, async (config) => {
           const { runUi } = await import('./ui/ui.ts');
-          await runUi(config, stopSignal());
+          const mcp = config.mcp ? (await import('./mcp/http.ts')).answersOverHttp : undefined;
+          await runUi(config, stopSignal(), mcp);
         });
       },
     },

@@ -42,7 +42,9 @@ export interface ErrorAnswer {
  *   BAD_PARAMETER       400  a parameter is missing or not valid
  *   NOT_FOUND           404  no such path, node or finding, or none that may be read
  *   AMBIGUOUS           409  several nodes have a finding of this id: name cluster and node; or several groups of a fleet have the cluster
- *   METHOD_NOT_ALLOWED  405  only GET and HEAD
+ *   METHOD_NOT_ALLOWED  405  only GET and HEAD, or only POST
+ *   TOO_LARGE           413  the body is larger than a question
+ *   NOT_JSON            415  the body is not declared as JSON
  *   DATABASE_AWAY       503  Postgres does not answer now; ask again
  *   TOO_SLOW            503  the query was stopped: ask for less
  *   BUSY                503  too many requests at once; ask again
@@ -58,6 +60,8 @@ export type ErrorCode =
   | 'NOT_FOUND'
   | 'AMBIGUOUS'
   | 'METHOD_NOT_ALLOWED'
+  | 'TOO_LARGE'
+  | 'NOT_JSON'
   | 'DATABASE_AWAY'
   | 'TOO_SLOW'
   | 'BUSY'

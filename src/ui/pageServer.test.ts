@@ -7,6 +7,7 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Access, loopbackAccess } from './access/access.ts';
@@ -35,12 +36,14 @@ async function start(
   access: Access = loopbackAccess,
   answer: Answer = async () => ({ text: LONG }),
   sendTimeoutMs = 20_000,
+  requestTimeoutMs = 20_000,
 ) {
   const explain = () => new RequestError('INTERNAL', 'It failed.', 'Read the log.');
   const answers = { '/api/fleet': answer };
   const page = readPage(folder);
   server = await servePage({
-    ...{ address: '127.0.0.1:0', access, page, answers, explain, sendTimeoutMs },
+    ...{ address: '127.0.0.1:0', access, page, answers, explain, sendTimeoutMs, requestTimeoutMs },
+    posted: { '/asked': async (_headers, body) => ({ status: 200, json: JSON.stringify({ body }) }) },
     onAnswered: () => undefined,
   });
   const { port } = server;
@@ -183,6 +186,15 @@ test('a client that reads nothing of its answer is disconnected', async () => {
   client.write('GET /api/fleet HTTP/1.1\r\nHost: localhost\r\n\r\n');
   await gone.promise;
   client.destroy();
+});
+
+test('a client that does not say in time what it asks is disconnected, and told why', async () => {
+  await start(loopbackAccess, undefined, undefined, 50);
+  const client = connect({ host: '127.0.0.1', port: server?.port ?? 0 });
+  client.write(
+    'POST /asked HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{',
+  );
+  expect(await text(client)).toMatch(/^HTTP\/1\.1 408 /);
 });
 
 test('strangers who hold connections, silent or slow, lock nobody out who has a token', async () => {

@@ -12,6 +12,8 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   NOT_FOUND: 404,
   AMBIGUOUS: 409,
   METHOD_NOT_ALLOWED: 405,
+  TOO_LARGE: 413,
+  NOT_JSON: 415,
   DATABASE_AWAY: 503,
   TOO_SLOW: 503,
   BUSY: 503,

@@ -20,6 +20,7 @@ import {
   oneOf,
   optional,
   string,
+  toggle,
   withDefault,
 } from '../platform/settings.ts';
 import { DATABASE_SETTINGS } from '../store/settings.ts';
@@ -72,6 +73,7 @@ export const UI_SETTINGS = {
     'addresses or ranges such as 10.0.0.0/8 that the proxy connects from, comma-separated; without it, this machine',
     list(addressRange),
   ),
+  mcp: toggle('also answer programs that speak the Model Context Protocol, at /mcp'),
   pageAddress: withDefault('address', '127.0.0.1:9466', 'address of the page', listenAddress),
   httpAddress: HTTP_ADDRESS,
   logLevel: logLevelFrom('info'),

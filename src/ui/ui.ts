@@ -25,14 +25,14 @@ import { findingAnswer } from './answers/finding.ts';
 import { fleetAnswers } from './answers/fleet.ts';
 import { changeAnswers, hoursAnswers } from './answers/hours.ts';
 import { neighboursAnswer, poolAnswers } from './answers/pool.ts';
-import { createReader, databaseRefusal } from './answers/reader.ts';
+import { createReader, databaseRefusal, type ReaderUntil } from './answers/reader.ts';
 import { searchAnswer } from './answers/search.ts';
 import { timelineAnswer } from './answers/timeline.ts';
 import { unobservedAnswers } from './answers/unobserved.ts';
 import { versionsAnswers } from './answers/versions.ts';
 import { UiMetrics } from './metrics.ts';
 import { readPage } from './page.ts';
-import { type Answer, servePage } from './pageServer.ts';
+import { type Answer, type PostedAnswers, servePage } from './pageServer.ts';
 import { recordAnswer } from './record.ts';
 import { RequestError } from './requestError.ts';
 import { type AccessKind, accessKindOf, UI_SETTINGS, type UiConfig } from './settings.ts';
@@ -40,8 +40,10 @@ import { type AccessKind, accessKindOf, UI_SETTINGS, type UiConfig } from './set
 const PING_MS = 5_000;
 const PING_BACKOFF = { firstMs: 1_000, maxMs: 5_000 };
 
-/** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
-export async function runUi(config: UiConfig, signal: AbortSignal): Promise<void> {
+const MCP_PATH = '/mcp';
+
+/** Runs until the signal is aborted. `mcp`: the answers of --mcp. Throws PlegwatchError if a setting is wrong. */
+export async function runUi(config: UiConfig, signal: AbortSignal, mcp?: PostedAnswers): Promise<void> {
   const log = createLogger(config.logLevel, 'ui');
   log.info({ version: VERSION, settings: withoutSecrets(config, UI_SETTINGS) }, 'ui starting');
   const kind = accessKindOf(config, process.env['KUBERNETES_SERVICE_HOST'] !== undefined);
@@ -52,15 +54,17 @@ export async function runUi(config: UiConfig, signal: AbortSignal): Promise<void
     cleanUps.push(() => store.close());
     const database = watchDatabase(store, log);
     cleanUps.push(() => database.stop());
+    const reader = createReader(store, config.cluster, config.databaseMaxConnections);
     const page = await servePage({
       address: config.pageAddress,
       access: await accessOf(kind, config, log, cleanUps),
       page: readPage(),
-      answers: answersOf(store, config),
+      answers: answersOf(reader),
+      posted: mcp === undefined ? {} : { [MCP_PATH]: mcp(reader, log) },
       explain: explainWith(log),
       onAnswered(path, status, seconds) {
         metrics.requests.inc({ status: `${Math.floor(status / 100)}xx` });
-        if (path.startsWith('/api/')) metrics.requestSeconds.observe(seconds);
+        if (path.startsWith('/api/') || path === MCP_PATH) metrics.requestSeconds.observe(seconds);
       },
     });
     cleanUps.push(() => page.stop());
@@ -79,11 +83,7 @@ export async function runUi(config: UiConfig, signal: AbortSignal): Promise<void
   }
 }
 
-function answersOf(
-  store: OpenStore,
-  { cluster, databaseMaxConnections }: UiConfig,
-): Readonly<Record<string, Answer>> {
-  const reader = createReader(store, cluster, databaseMaxConnections);
+function answersOf(reader: ReaderUntil): Readonly<Record<string, Answer>> {
   // Several requests wait for one answer: none of them ends it.
   const shared = reader(new AbortController().signal);
   return {

@@ -5,6 +5,8 @@ import { bundledFiles } from '../../devtools/image/bundle.ts';
 import { ROOT } from '../support/build.ts';
 
 interface Output {
+  /** Where something of it may be loaded later, by a path of a source. */
+  readonly entryPoint?: string;
   readonly imports: readonly { readonly path: string; readonly kind: string }[];
   readonly inputs: Readonly<Record<string, unknown>>;
 }
@@ -22,6 +24,15 @@ function loadedBy(file: string, loaded = new Set<string>()): ReadonlySet<string>
   return loaded;
 }
 
+/** The packages that a program loads when it starts. */
+function packagesOf(file: string): readonly string[] {
+  const packages = [...loadedBy(file)]
+    .flatMap((output) => Object.keys(OUTPUTS[output]?.inputs ?? {}))
+    .map((input) => /.*node_modules\/((@[^/]+\/)?[^/]+)/.exec(input)?.[1])
+    .filter((name) => name !== undefined);
+  return [...new Set(packages)].sort();
+}
+
 describe('the bundle', () => {
   it('never imports node:http, with which Node would load its fetch', () => {
     const programs = bundledFiles().filter((path) => path.endsWith('.js') && !path.startsWith('dist/ui/'));
@@ -32,14 +43,19 @@ describe('the bundle', () => {
   });
 
   it('gives the reader no package but gRPC and what encodes its messages', () => {
-    const packages = [...loadedBy('dist/reader.js')]
-      .flatMap((output) => Object.keys(OUTPUTS[output]?.inputs ?? {}))
-      .map((input) => /.*node_modules\/((@[^/]+\/)?[^/]+)/.exec(input)?.[1])
-      .filter((name) => name !== undefined);
-    expect([...new Set(packages)].sort()).toEqual([
+    expect(packagesOf('dist/reader.js')).toEqual([
       '@bufbuild/protobuf',
       '@grpc/grpc-js',
       '@js-sdsl/ordered-map',
     ]);
   });
+
+  it.each(['src/agent/agent.ts', 'src/controller/controller.ts', 'src/ui/ui.ts'])(
+    'gives %s no package that few who run it need',
+    (source) => {
+      const [file = ''] = Object.entries(OUTPUTS).find(([, { entryPoint }]) => entryPoint === source) ?? [];
+      expect(packagesOf(file)).toContain('prom-client');
+      expect(packagesOf(file).filter((name) => /^(zod|@modelcontextprotocol)/.test(name))).toEqual([]);
+    },
+  );
 });

@@ -461,6 +461,7 @@ needs('helm')('a rendered release', () => {
       const proxy = { userHeader: 'X-User', addresses };
       for (const [ui, access] of [
         [{}, 'token'],
+        [{ mcp: true }, 'token'],
         [{ proxy }, 'proxy'],
         [{ proxy: { ...proxy, groupsHeader: 'X-Groups' } }, 'proxy'],
         [{ proxy: { ...proxy, authorization: 'proxy' } }, 'trusted-proxy'],
@@ -471,6 +472,7 @@ needs('helm')('a rendered release', () => {
         const given = (key: string) => env.find(({ name }) => name === variableOf(key))?.value;
         const known: readonly [string, Setting<unknown>][] = Object.entries(UI_SETTINGS);
         for (const [key, { read }] of known) read(given(key));
+        expect(UI_SETTINGS.mcp.read(given('mcp'))).toBe('mcp' in ui);
         const settings = {
           cluster: UI_SETTINGS.cluster.read(given('cluster')),
           kubeconfig: undefined,

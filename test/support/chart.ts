@@ -222,7 +222,7 @@ export const VARIANTS: readonly [string, Values][] = [
     'a page, with network policies and a role of its own',
     {
       ...MINIMAL,
-      ui: { enabled: true, database: { url: 'postgres://reader@postgres/p' } },
+      ui: { enabled: true, mcp: true, database: { url: 'postgres://reader@postgres/p' } },
       networkPolicy: { enabled: true },
     },
   ],

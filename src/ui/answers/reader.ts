@@ -51,8 +51,11 @@ export const readStoreOf = (reader: Reader): ReadStore => ({
   parts: async () => (await reader.parts()).map(readStoreOf),
 });
 
-/** For a request whose client may go away: the signal is aborted then, and reading throws its reason. */
-export type ReaderUntil = (signal: AbortSignal) => Reader;
+/**
+ * For a request whose client may go away: the signal is aborted then, and reading throws its reason. All who have `half` together use at most half of
+ * the connections. Default: all.
+ */
+export type ReaderUntil = (signal: AbortSignal, share?: 'all' | 'half') => Reader;
 
 const BEGIN = command(`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 SET LOCAL statement_timeout = '15s'; SET LOCAL lock_timeout = 0; SET LOCAL TIME ZONE 'UTC'`);
@@ -65,6 +68,7 @@ export function createReader(
   maxConnections: number,
 ): ReaderUntil {
   const permits = new Permits(maxConnections);
+  const halfPermits = new Permits(Math.ceil(maxConnections / 2));
   // Each group has its own connections.
   const others = new WeakMap<object, ReaderUntil>();
   function readerOf(part: ReadStore): ReaderUntil {
@@ -72,23 +76,30 @@ export function createReader(
     others.set(part, known);
     return known;
   }
-  return (signal) => {
+  return (signal, share = 'all') => {
+    async function withPermit<T>(from: Permits, work: () => Promise<T>): Promise<T> {
+      const release = await permitWithin(from, MAX_WAIT_MS, signal);
+      try {
+        return await work();
+      } finally {
+        release();
+      }
+    }
     const reader: Reader = {
       clusters: clusters ?? null,
-      async read(work) {
-        const release = await permitWithin(permits, MAX_WAIT_MS, signal);
-        try {
-          return await store.transaction(async (sql) => {
-            await sql.run(BEGIN);
-            return work(until(signal, sql));
-          });
-        } finally {
-          release();
-        }
+      read(work) {
+        const read = () =>
+          withPermit(permits, () =>
+            store.transaction(async (sql) => {
+              await sql.run(BEGIN);
+              return work(until(signal, sql));
+            }),
+          );
+        return share === 'half' ? withPermit(halfPermits, read) : read();
       },
       async parts() {
         const parts = await store.parts();
-        return parts.map((part) => (part === store ? reader : readerOf(part)(signal)));
+        return parts.map((part) => (part === store ? reader : readerOf(part)(signal, share)));
       },
     };
     return reader;
