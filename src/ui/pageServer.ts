@@ -150,7 +150,7 @@ export async function servePage(options: PageServerOptions): Promise<PageServer>
     }
     if (answerPosted === undefined) throw noSuchPath(path, options.page);
     await admit(request);
-    // Whoever is slow to say what is asked waits as a stranger does.
+    // A client that is slow to say what it asks waits as a stranger does.
     const body = await bodyOf(request);
     workBegins(request, gone);
     return posted(async () => {

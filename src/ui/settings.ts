@@ -73,7 +73,7 @@ export const UI_SETTINGS = {
     'addresses or ranges such as 10.0.0.0/8 that the proxy connects from, comma-separated; without it, this machine',
     list(addressRange),
   ),
-  mcp: toggle('also answer programs that speak the Model Context Protocol, at /mcp'),
+  mcp: toggle('also answer as plegwatch mcp does, at /mcp'),
   pageAddress: withDefault('address', '127.0.0.1:9466', 'address of the page', listenAddress),
   httpAddress: HTTP_ADDRESS,
   logLevel: logLevelFrom('info'),
