@@ -33,7 +33,7 @@ export interface PostedAnswer {
 }
 
 /** The answer to a body, which may be any text. As {@link Answer}. */
-export type AnswerPosted = (
+type AnswerPosted = (
   headers: IncomingHttpHeaders,
   body: string,
   signal: AbortSignal,

@@ -30,7 +30,7 @@ interface Page extends LocalPlegwatch {
 const run = promisify(execFile);
 const PERIOD = { from: '-2d 03:00', to: '-2d 04:00' };
 const JSON_TYPE = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-/** Of four connections to Postgres, programs have two. */
+/** Programs have half of the four connections to Postgres. */
 const CONNECTIONS_OF_PROGRAMS = 2;
 const MAX_AT_ONCE = 16;
 const MESSAGE = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
