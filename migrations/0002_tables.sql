@@ -875,7 +875,7 @@ CREATE TABLE store.rejected (
   PRIMARY KEY (cluster_id, hash)
 );
 
--- The queue of records for OpenTelemetry (src/controller/otlp): a row is added with the record, and deleted when that was accepted.
+-- The outbox of records for OpenTelemetry (src/controller/otlp): a row is added with the record, and deleted when that was accepted.
 --   what         mode_change or finding, of context_id and seq; finding_resolved, of finding_id
 --   day          of the mode change or the finding; of the resolution
 CREATE TABLE store.otlp_outbox (
@@ -890,7 +890,7 @@ CREATE TABLE store.otlp_outbox (
 );
 CREATE INDEX otlp_outbox_order ON store.otlp_outbox (cluster_id, outbox_id);
 
-CREATE FUNCTION store.queue_for_otlp() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION store.add_to_outbox() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_TABLE_NAME IN ('mode_change', 'finding') THEN
     INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, context_id, seq)
@@ -903,7 +903,7 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
-REVOKE ALL ON FUNCTION store.queue_for_otlp() FROM PUBLIC;
-CREATE TRIGGER queue_for_otlp AFTER INSERT ON store.mode_change REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.queue_for_otlp();
-CREATE TRIGGER queue_for_otlp AFTER INSERT ON store.finding REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.queue_for_otlp();
-CREATE TRIGGER queue_for_otlp AFTER INSERT ON store.finding_update REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.queue_for_otlp();
+REVOKE ALL ON FUNCTION store.add_to_outbox() FROM PUBLIC;
+CREATE TRIGGER add_to_outbox AFTER INSERT ON store.mode_change REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.add_to_outbox();
+CREATE TRIGGER add_to_outbox AFTER INSERT ON store.finding REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.add_to_outbox();
+CREATE TRIGGER add_to_outbox AFTER INSERT ON store.finding_update REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.add_to_outbox();

@@ -60,7 +60,7 @@ needs('postgres')('a table with rows of nodes', () => {
       `SELECT t.oid::regclass::text AS table FROM (${OF_NODES}) t
         WHERE EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_class c ON c.oid = p.partrelid
                        WHERE p.partrelid = t.oid AND (p.partstrat <> 'r' OR c.relispartition))
-           OR EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = t.oid AND NOT g.tgisinternal AND g.tgname NOT IN ('add_to_hours', 'queue_for_otlp'))
+           OR EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = t.oid AND NOT g.tgisinternal AND g.tgname NOT IN ('add_to_hours', 'add_to_outbox'))
            OR EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = t.oid)`,
     );
     expect(rows).toEqual([]);

@@ -120,7 +120,7 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     ]);
   });
 
-  test('the queue is bounded: the oldest are dropped and counted', async () => {
+  test('the outbox is bounded: the oldest are dropped and counted', async () => {
     const cluster = await newCluster();
     await start(cluster, { maxWaiting: 2 });
     const id = await evidence.node('node-d');
@@ -134,7 +134,7 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     expect(counted['dropped']).toBe(2);
   });
 
-  test('without an endpoint nothing is queued, and the queue is emptied', async () => {
+  test('without an endpoint nothing is put into the outbox, and it is emptied', async () => {
     const cluster = await newCluster();
     await start(cluster);
     const id = await evidence.node('node-e');
@@ -142,8 +142,8 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     await evidence.missed(id, 'waits');
     expect(await waiting()).toBe(1);
     startSender(cluster, { endpoint: undefined });
-    await waitFor('the queue is empty', async () => (await waiting()) === 0);
-    await evidence.missed(id, 'not-queued');
+    await waitFor('the outbox is empty', async () => (await waiting()) === 0);
+    await evidence.missed(id, 'not-in-outbox');
     expect(await waiting()).toBe(0);
   });
 
@@ -261,6 +261,7 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     vi.stubEnv('OTEL_EXPORTER_OTLP_CERTIFICATE', '/nowhere/ca.crt');
     try {
       startSender(cluster, { log });
+      await waitFor('the warning', () => logged.length > 0);
     } finally {
       vi.unstubAllEnvs();
     }
@@ -307,7 +308,7 @@ function startSender(cluster: string, options: Partial<OtlpSenderOptions> = {}):
   });
 }
 
-/** Starts a sender, and waits until what is stored is queued for it. */
+/** Starts a sender, and waits until what is stored is put into the outbox. */
 async function start(cluster: string, options: Partial<OtlpSenderOptions> = {}): Promise<void> {
   startSender(cluster, options);
   const isSending = async () =>
@@ -316,7 +317,7 @@ async function start(cluster: string, options: Partial<OtlpSenderOptions> = {}):
         cluster,
       ])
     ).length > 0;
-  await waitFor('records are queued', isSending);
+  await waitFor('records are put into the outbox', isSending);
 }
 
 const waiting = async (): Promise<number> =>

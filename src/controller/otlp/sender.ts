@@ -6,19 +6,15 @@
  * there, and older ones are counted and dropped, as is one that the collector refuses but not others: SQL still has them. Storing evidence never
  * waits for it.
  */
-import { type DiagLogger, DiagLogLevel, diag } from '@opentelemetry/api';
-import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
-import { OTLPLogExporter } from '@opentelemetry/exporter-logs-otlp-proto';
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import { and, eq, isNotNull, isNull } from 'drizzle-orm';
 import { errorFields, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
-import { ThrottledLog } from '../../platform/throttledLog.ts';
 import { databaseNow } from '../../store/expressions.ts';
 import { cluster, otlpOutbox } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
-import { logRecordOf } from './logRecord.ts';
+import type { LogExporter } from './exporter.ts';
 import { deleteSent, dropOldest, listOutbox } from './statements.ts';
 
 /** The results of a record. */
@@ -51,9 +47,14 @@ export interface OtlpSenderOptions {
 /** Runs until it is stopped, and survives every failure. The next leader sends again records that are under way then. */
 export function startOtlpSender(options: OtlpSenderOptions): { stop(): Promise<void> } {
   const { endpoint, log } = options;
-  const sender = endpoint === undefined ? null : new OtlpSender(options, endpoint);
+  let exporter: LogExporter | undefined;
+  async function pass(url: string, signal: AbortSignal): Promise<number> {
+    const { LogExporter } = await import('./exporter.ts');
+    exporter ??= new LogExporter(url, log);
+    return new OtlpSender(options, exporter).pass(signal);
+  }
   const loop = new Loop({
-    work: (signal) => (sender === null ? withdraw(options) : sender.pass(signal)),
+    work: (signal) => (endpoint === undefined ? withdraw(options) : pass(endpoint, signal)),
     onError: (error, waitMs) =>
       log.warn({ ...errorFields(error), waitMs }, 'records could not be sent to the collector, retrying'),
     backoff: BACKOFF,
@@ -62,7 +63,7 @@ export function startOtlpSender(options: OtlpSenderOptions): { stop(): Promise<v
   return {
     async stop() {
       await loop.stop();
-      diag.disable();
+      exporter?.close();
     },
   };
 }
@@ -82,13 +83,11 @@ async function withdraw({ store, cluster: name }: OtlpSenderOptions): Promise<nu
 
 class OtlpSender {
   readonly #options: OtlpSenderOptions;
-  readonly #exporter: OTLPLogExporter;
+  readonly #exporter: LogExporter;
 
-  constructor(options: OtlpSenderOptions, endpoint: string) {
+  constructor(options: OtlpSenderOptions, exporter: LogExporter) {
     this.#options = options;
-    // The exporter warns of a variable that it cannot use.
-    diag.setLogger(diagLogger(new ThrottledLog(options.log, { linesPerMinute: 2 })), DiagLogLevel.WARN);
-    this.#exporter = new OTLPLogExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/logs` });
+    this.#exporter = exporter;
   }
 
   /** Sends what waits. Returns after how many milliseconds to look again; throws if the collector did not accept it. */
@@ -107,7 +106,7 @@ class OtlpSender {
       log.warn({ dropped }, 'too many records wait for the collector: the oldest were dropped');
     }
     const { rows } = await store.run(listOutbox, [clusterId, AT_ONCE]);
-    const records = rows.map(logRecordOf).filter((each) => each !== null);
+    const records = this.#exporter.recordsOf(rows);
     const refusals = records.length > 0 ? await this.#send(records, signal) : [];
     const [refusal] = refusals;
     // Where nothing is accepted, it is not for the record.
@@ -141,20 +140,10 @@ class OtlpSender {
     throw refused;
   }
 
-  /** Returns why the collector did not accept them; null if it did. A leader that is stopped does not wait for the answer. */
-  async #export(records: readonly ReadableLogRecord[], stopped: AbortSignal): Promise<Error | null> {
+  /** As {@link LogExporter.export}, for a limited time. */
+  #export(records: readonly ReadableLogRecord[], stopped: AbortSignal): Promise<Error | null> {
     const { maxRequestMs = MAX_REQUEST_MS } = this.#options;
-    const signal = AbortSignal.any([stopped, AbortSignal.timeout(maxRequestMs)]);
-    signal.throwIfAborted();
-    const { code, error } = await new Promise<ExportResult>((resolve, reject) => {
-      const onStop = () => reject(signal.reason);
-      signal.addEventListener('abort', onStop, { once: true });
-      this.#exporter.export([...records], (result) => {
-        signal.removeEventListener('abort', onStop);
-        resolve(result);
-      });
-    });
-    return code === ExportResultCode.SUCCESS ? null : (error ?? new Error('no reason given'));
+    return this.#exporter.export(records, AbortSignal.any([stopped, AbortSignal.timeout(maxRequestMs)]));
   }
 }
 
@@ -171,13 +160,3 @@ const refusedError = ({ message }: Error): PlegwatchError =>
     `The collector did not accept: ${message}.`,
     'Check --otlp-endpoint and the OTEL_EXPORTER_OTLP_ variables, and that the collector receives OTLP over HTTP.',
   );
-
-/** The warnings of the exporter: about its variables, and records that the collector accepted in part. */
-const diagLogger = (log: ThrottledLog): DiagLogger => {
-  const warn = (message: string, ...details: unknown[]) =>
-    log.warn(
-      { error: [message, ...details.map(String)].join(' ').slice(0, 1000) },
-      'the exporter for the collector warns',
-    );
-  return { error: warn, warn, info: () => undefined, debug: () => undefined, verbose: () => undefined };
-};

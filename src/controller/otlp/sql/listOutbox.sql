@@ -1,4 +1,4 @@
--- The oldest $2 records in the queue of cluster $1. at: microseconds since 1970. record: the row of the view findings or mode_changes; null,
+-- The oldest $2 records in the outbox of cluster $1. at: microseconds since 1970. record: the row of the view findings or mode_changes; null,
 -- like at, where it was deleted since.
 SELECT o.outbox_id, o.what, c.uid AS cluster_uid, (extract(epoch FROM coalesce(f.at, m.at)) * 1000000)::int8 AS at,
        coalesce(f.record, m.record) AS record
