@@ -55,7 +55,7 @@ describe('the bundle', () => {
     (source) => {
       const [file = ''] = Object.entries(OUTPUTS).find(([, { entryPoint }]) => entryPoint === source) ?? [];
       expect(packagesOf(file)).toContain('prom-client');
-      // The metrics need the types of OpenTelemetry's API.
+      // prom-client needs the API of OpenTelemetry.
       expect(
         packagesOf(file).filter((name) => /^(zod|@modelcontextprotocol|@opentelemetry\/(?!api$))/.test(name)),
       ).toEqual([]);
