@@ -37,7 +37,7 @@ const US_PER_MINUTE = 60_000_000;
 const dayAgo = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
 /** All that is stored here was recorded at noon of the first of these days. */
 const [DAY, TODAY] = [dayAgo(3), dayAgo(0)];
-const NOON_AGO_MS = Date.now() - Date.parse(`${DAY}T12:00:00Z`);
+const NOON = Date.parse(`${DAY}T12:00:00Z`);
 
 let server: TestServer;
 let databaseUrl: string;
@@ -56,7 +56,7 @@ needs('postgres')('plegwatch export --format parquet', () => {
     return () => rmSync(dir, { recursive: true, force: true });
   });
 
-  const agentAtNoon = (node: string) => agentIncarnation(node, 1, NOON_AGO_MS);
+  const agentAtNoon = (node: string) => agentIncarnation(node, 1, Date.now() - NOON);
   const storeDay = (node: string) => commitAll(databaseUrl, [agentAtNoon(node).batch(1, evidence())]);
   const argsOf = (view: string) => [
     ...['export', view, '--format', 'parquet', '--dir', dir, '--database-url', reader],
