@@ -59,7 +59,7 @@ async function show(stops: Stops, signal: AbortSignal): Promise<void> {
   say('exporting both groups as Parquet, and asking Spark and the fleet database (usually two minutes)');
   const dir = mkdtempSync(join(tmpdir(), 'plegwatch-lake-'));
   stops.push(async () => rmSync(dir, { recursive: true }));
-  for (const view of lakeSql('duckdb').views) await exportLake(view, dir, fleet);
+  await exportLake(dir, fleet);
   const asked = lakeSql('spark').questions.find(({ heading }) => heading === QUESTION);
   const [ofSpark] = askSpark(dir, [asked?.sql ?? '']);
   const ofPostgres = await askPostgres(fleet, documentedSql(QUESTION));

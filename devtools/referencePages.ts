@@ -175,8 +175,11 @@ function flagsOf(settings: readonly ShownSetting[], shared: readonly ShownSettin
 
 function shownSetting([key, setting]: readonly [string, Setting<unknown>]): ShownSetting {
   const flag = flagOf(key);
-  const { argument, placeholder, describe: meaning } = setting;
-  if (argument === true) return { flag, usage: `\`${placeholder}\``, fallback: 'required', meaning };
+  const { argument, placeholder, repeats, describe: meaning } = setting;
+  if (argument === true) {
+    const usage = `\`${placeholder}${repeats === true ? '...' : ''}\``;
+    return { flag, usage, fallback: defaultOf(setting), meaning };
+  }
   const value = placeholder === null ? '' : ` <${placeholder}>`;
   return { flag, usage: `\`${flag}${value}\``, fallback: defaultOf(setting), meaning };
 }

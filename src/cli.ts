@@ -1,7 +1,7 @@
 /*
  * The command line of plegwatch.
  */
-import { type CommandLine, commandWith, runCommandLine } from './platform/commandLine.ts';
+import { type CommandLine, commandWith, report, runCommandLine } from './platform/commandLine.ts';
 import { createLogger } from './platform/log.ts';
 import { complain, print, printStyled } from './platform/printable.ts';
 import { stopSignal } from './platform/stopSignal.ts';
@@ -228,14 +228,19 @@ const commandLine: CommandLine = {
       },
     },
     export: {
-      description: 'write the rows of a view as CSV or Parquet, a file for each day',
+      description: 'write the rows of a view as CSV, or of several as Parquet, a file for each day',
       async load() {
         const { EXPORT_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(EXPORT_SETTINGS, async (config) => {
           const { runExport } = await import('./analysis/export/command.ts');
           const less = "one cluster (--cluster); a limit of the role's own is in pg_roles.rolconfig";
-          await withStore({ ...config, name: 'export', less }, (store) =>
-            runExport({ ...config, store, print: (line) => print(`${line}\n`) }),
+          await withStore({ ...config, name: 'export', less }, (store, explain) =>
+            runExport({
+              ...{ ...config, store, print: (line) => print(`${line}\n`) },
+              fail(view, error) {
+                process.exitCode = report(`plegwatch export ${view}`, explain(error));
+              },
+            }),
           );
         });
       },

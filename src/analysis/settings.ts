@@ -109,7 +109,15 @@ export const TIMELINE_SETTINGS = {
 const VIEWS = Object.keys(EXPORTED_VIEWS) as ExportedView[];
 
 export const EXPORT_SETTINGS = {
-  view: argument(required('VIEW', VIEWS.join(', '), oneOf(...VIEWS))),
+  views: repeated(
+    argument(
+      optional(
+        'VIEW',
+        `${VIEWS.join(', ')}; as Parquet also several, by default those that lake/ queries`,
+        list(oneOf(...VIEWS)),
+      ),
+    ),
+  ),
   dir: required('dir', 'folder for the files, one per UTC day; complete ones are kept', string),
   format: withDefault('format', 'csv', EXPORT_FORMATS.join(' or '), oneOf(...EXPORT_FORMATS)),
   cluster: CLUSTERS,

@@ -73,7 +73,8 @@ function withHelpFlag(args: readonly string[]): string[] {
   return args[0] === 'help' ? [...args.slice(1), '--help'] : [...args];
 }
 
-function report(name: string, error: unknown): number {
+/** Prints an error, and returns the exit code. `name`: of what failed. */
+export function report(name: string, error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
   if (error instanceof PlegwatchError) {
     complain(`${name}: ${error.message}\n${error.cure}  [${error.code}]`);

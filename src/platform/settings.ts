@@ -29,9 +29,9 @@ export interface Setting<T> {
   readonly internal?: true;
   /** A second, one-letter flag, where people expect one. */
   readonly short?: string;
-  /** Given without a flag, as the node in `plegwatch timeline NODE`. A command has at most one. */
+  /** Given without a flag, as the node in `plegwatch timeline NODE`. A command has at most one such setting. */
   readonly argument?: true;
-  /** The flag may be given several times: its values are joined by commas. */
+  /** The flag or argument may be given several times: its values are joined by commas. */
   readonly repeats?: true;
   /** All values, if they are few. */
   readonly choices?: readonly string[] | undefined;
@@ -105,10 +105,10 @@ export const internal = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, i
 
 export const withShort = <T>(short: string, setting: Setting<T>): Setting<T> => ({ ...setting, short });
 
-/** A required setting that is given without a flag; its placeholder is its name. It has no variable. */
+/** A setting that is given without a flag; its placeholder is its name. It has no variable. */
 export const argument = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, argument: true });
 
-/** A {@link list} whose flag may also be given once for each value. */
+/** A {@link list} whose flag or argument may also be given once for each value. */
 export const repeated = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, repeats: true });
 
 /** The same settings without defaults, none of them required; internal ones are left out. */
@@ -217,10 +217,15 @@ export const variableOf = (key: string): string =>
 /** Declares a table's settings on a command; its help has their variables and defaults. */
 export function declareSettings(command: Command, table: SettingTable): Command {
   for (const [key, setting] of Object.entries(table)) {
-    if (setting.argument === true) command.argument(`<${setting.placeholder}>`, setting.describe);
+    if (setting.argument === true) command.argument(argumentOf(setting), setting.describe);
     else if (setting.internal !== true) command.addOption(optionOf(key, setting));
   }
   return command.allowUnknownOption().allowExcessArguments();
+}
+
+function argumentOf({ placeholder, repeats, fallback }: Setting<unknown>): string {
+  const name = repeats === true ? `${placeholder}...` : placeholder;
+  return fallback === REQUIRED ? `<${name}>` : `[${name}]`;
 }
 
 function optionOf(key: string, setting: Setting<unknown>): Option {
@@ -245,7 +250,10 @@ function noteOf({ fallback, unless }: Setting<unknown>): string[] {
 
 /** The raw value: of the flag if it is given, otherwise of the variable. A switch that is given is `true`. */
 function rawOf(command: Command, key: string, setting: Setting<unknown>): string | undefined {
-  if (setting.argument === true) return argumentsOf(command.args)[0];
+  if (setting.argument === true) {
+    const given = argumentsOf(command.args);
+    return setting.repeats === true && given.length > 0 ? given.join(',') : given[0];
+  }
   if (setting.internal === true) return process.env[variableOf(key)];
   const option = optionOf(key, setting);
   const given: unknown = command.opts()[option.attributeName()];
@@ -260,8 +268,9 @@ const nameOf = (command: Command): string =>
 
 /** Reads a command's settings. Throws SETTING_INVALID with one line for each error. */
 export function readSettings<T extends SettingTable>(command: Command, table: T): ConfigOf<T> {
-  const hasArgument = Object.values(table).some(({ argument: isArgument }) => isArgument === true);
-  const errors = unknownOf(command.args, hasArgument ? 1 : 0);
+  const given = Object.values(table).find(({ argument: isArgument }) => isArgument === true);
+  const most = given?.repeats === true ? command.args.length : 1;
+  const errors = unknownOf(command.args, given === undefined ? 0 : most);
   const config: Record<string, unknown> = {};
   for (const [key, setting] of Object.entries(table)) {
     try {

@@ -15,17 +15,19 @@ interface StoreCommand extends DatabaseSettings {
   readonly less: string;
 }
 
-/** Throws what `work` throws, as {@link openReadStore} does, and DATABASE_TIMEOUT. */
+/** Throws what `work` throws, as {@link openReadStore} does, and DATABASE_TIMEOUT. `explain` is for errors that `work` does not throw. */
 export async function withStore<T>(
   { name, logLevel, less, ...settings }: StoreCommand,
-  work: (store: OpenStore) => Promise<T>,
+  work: (store: OpenStore, explain: (error: unknown) => unknown) => Promise<T>,
 ): Promise<T> {
   const log = createLogger(logLevel, name);
+  const explain = (error: unknown) =>
+    isOfDatabase(error) ? explainDatabaseError(settings, error, less) : error;
   const store = await openReadStore({ ...settings, log, applicationName: `plegwatch ${name}` });
   try {
-    return await work(store);
+    return await work(store, explain);
   } catch (error) {
-    throw isOfDatabase(error) ? explainDatabaseError(settings, error, less) : error;
+    throw explain(error);
   } finally {
     await store.close();
   }

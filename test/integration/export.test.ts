@@ -60,6 +60,18 @@ needs('postgres')('plegwatch export', () => {
     }
   });
 
+  test('CSV of several views, or of none, is refused with the cure, and nothing is written', async () => {
+    for (const views of [[], ['findings', 'gaps'], ['findings,gaps']]) {
+      const args = ['export', ...views, '--dir', join(dir, 'several'), '--database-url', reader];
+      const { code, stderr } = await plegwatch(args);
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringMatching(/one view.*\nName one, or set --format parquet.*\[SETTING_INVALID\]/),
+      ]);
+    }
+    expect(readdirSync(dir)).not.toContain('several');
+  });
+
   test('a run goes on where another was interrupted: what is complete is kept, what is not is written', async () => {
     const args = ['--from', '-3d', '--to', '-2d'] as const;
     const first = await exported('findings', 'resumed', ...args);

@@ -1,6 +1,6 @@
 /*
- * `plegwatch export --format parquet`: every value of every view, and what becomes of days that are incomplete, completed later, damaged, killed, or
- * no longer in Postgres.
+ * `plegwatch export --format parquet`: every value of every view, several views, and what becomes of days that are incomplete, completed later,
+ * damaged, killed, or no longer in Postgres.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -26,7 +26,7 @@ import { plegwatch } from '../support/commandLine.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { evidence, NODE_INFO, NOT_READY, UNHEALTHY } from '../support/evidence.ts';
-import { askDuckDb, askPostgres } from '../support/lake.ts';
+import { askDuckDb, askPostgres, lakeSql } from '../support/lake.ts';
 import { needs } from '../support/needs.ts';
 import { relistMinute } from '../support/records.ts';
 import { until } from '../support/waitFor.ts';
@@ -58,8 +58,8 @@ needs('postgres')('plegwatch export --format parquet', () => {
 
   const agentAtNoon = (node: string) => agentIncarnation(node, 1, Date.now() - NOON);
   const storeDay = (node: string) => commitAll(databaseUrl, [agentAtNoon(node).batch(1, evidence())]);
-  const argsOf = (view: string) => [
-    ...['export', view, '--format', 'parquet', '--dir', dir, '--database-url', reader],
+  const argsOf = (...views: readonly string[]) => [
+    ...['export', ...views, '--format', 'parquet', '--dir', dir, '--database-url', reader],
     ...['--from', DAY, '--to', TODAY],
   ];
   /** The lines of the days without their places. */
@@ -130,6 +130,34 @@ needs('postgres')('plegwatch export --format parquet', () => {
     }
     // Lags are kept for two days; of the others, this history has none.
     expect(empty).toEqual(['status_lags']);
+  });
+
+  test('a run that names no view exports those that the queries in lake/ read', async () => {
+    await storeDay('node-a');
+    expect(await plegwatch(argsOf())).toMatchObject({ code: 0, stderr: '' });
+    expect(readdirSync(dir)).toEqual(lakeSql('duckdb').views);
+    expect(lakeSql('spark').views.filter((view) => !view.endsWith('_files'))).toEqual(readdirSync(dir));
+    expect(await countOf('container_events')).not.toBe('0');
+  });
+
+  test('views that cannot be exported are named, with the code of each, and the others are exported', async () => {
+    await storeDay('node-a');
+    writeFileSync(join(dir, 'findings'), 'in its place');
+    await query(databaseUrl, `REVOKE SELECT ON plegwatch.gaps FROM ${new URL(reader).username}`);
+    const { code, stdout, stderr } = await plegwatch(argsOf('findings', 'gaps,relists', 'container_events'));
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^plegwatch export findings: --dir: .*\[EXPORT_UNWRITABLE\]\nplegwatch export gaps: .*\[DATABASE_REFUSED\]\n$/s,
+    );
+    expect(new Set(stdout.match(/^\w+/gm))).toEqual(new Set(['relists', 'container_events']));
+    expect(await countOf('container_events')).not.toBe('0');
+  });
+
+  test('a cluster that is called null keeps its name', async () => {
+    await storeDay('node-a');
+    await query(databaseUrl, "UPDATE store.cluster SET name = 'null' WHERE name = 'test'");
+    expect(await plegwatch(argsOf('container_events'))).toMatchObject({ code: 0, stderr: '' });
+    expect((await read('container_events', 'DISTINCT cluster')).rows).toEqual([['null']]);
   });
 
   test('a day without rows has a file without rows', async () => {

@@ -15,7 +15,7 @@ needs('postgres')('a lake', () => {
   let lake: StoredLake;
 
   beforeAll(async () => {
-    lake = await storeLake(DUCKDB.views);
+    lake = await storeLake();
   });
   afterAll(() => lake?.stop());
 

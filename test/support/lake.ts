@@ -36,13 +36,13 @@ export interface StoredLake {
   stop(): Promise<void>;
 }
 
-export async function storeLake(views: readonly string[]): Promise<StoredLake> {
+export async function storeLake(): Promise<StoredLake> {
   const server = await startServer();
   const dir = mkdtempSync(join(tmpdir(), 'lake-'));
   const databaseUrl = await server.database();
   const reader = await server.reader(databaseUrl);
   await writeHistory(databaseUrl, SIZE);
-  for (const view of views) await exportLake(view, dir, reader);
+  await exportLake(dir, reader);
   return {
     ...{ dir, reader },
     async stop() {
@@ -52,11 +52,11 @@ export async function storeLake(views: readonly string[]): Promise<StoredLake> {
   };
 }
 
-/** Exports a view of the days of the history. */
-export async function exportLake(view: string, dir: string, databaseUrl: string): Promise<void> {
-  const args = ['export', view, '--format', 'parquet', '--dir', dir, '--database-url', databaseUrl];
+/** Exports the days of the history. */
+export async function exportLake(dir: string, databaseUrl: string): Promise<void> {
+  const args = ['export', '--format', 'parquet', '--dir', dir, '--database-url', databaseUrl];
   const { code, stderr } = await plegwatch([...args, '--from', '-8d']);
-  if (code !== 0) throw new Error(`plegwatch export ${view}: ${stderr}`);
+  if (code !== 0) throw new Error(`plegwatch export: ${stderr}`);
 }
 
 /** The files of an engine in lake/. */

@@ -13,6 +13,7 @@ import { createGzip } from 'node:zlib';
 import { and, gte, lt, sql } from 'drizzle-orm';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import { csvLine } from '../../platform/csv.ts';
+import { PlegwatchError } from '../../platform/errors.ts';
 import { unwritable, writeOutput } from '../../platform/outputFile.ts';
 import { rowsOf } from '../../store/cursor.ts';
 import { oneOf } from '../../store/expressions.ts';
@@ -24,7 +25,7 @@ import { readColumns } from '../../store/statements.ts';
 import type { LongReadStore } from '../../store/store.ts';
 import { checkPeriod } from '../period.ts';
 import { exportLake } from './lake.ts';
-import type { ExportCommand } from './request.ts';
+import type { ExportCommand, ViewExport } from './request.ts';
 import { BEGIN, COMMIT } from './statements.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './views.ts';
 
@@ -32,11 +33,23 @@ const DAY_MS = 86_400_000;
 /** Agents deliver within minutes, unless there is an outage. */
 const SETTLED_AFTER_MS = 3_600_000;
 
-/** Throws NOT_FOUND, SETTING_INVALID for times that cannot be used, EXPORT_UNWRITABLE or EXPORT_DAMAGED. */
+/** Throws NOT_FOUND, SETTING_INVALID for times or views that cannot be used, or EXPORT_UNWRITABLE. */
 export async function runExport(command: ExportCommand): Promise<void> {
-  const { store, cluster, dir, from, to, format } = command;
   checkPeriod(command);
-  if (format === 'parquet') return exportLake(command);
+  if (command.format === 'parquet') return exportLake(command);
+  const { views = [] } = command;
+  const [view] = views;
+  if (view === undefined || views.length > 1)
+    throw new PlegwatchError(
+      'SETTING_INVALID',
+      `CSV is written of one view at a time, and ${views.length} are named.`,
+      'Name one, or set --format parquet.',
+    );
+  await exportCsv({ ...command, view });
+}
+
+async function exportCsv(command: ViewExport): Promise<void> {
+  const { store, cluster, dir, from, to } = command;
   const stores = await storesOf(store, cluster);
   await mkdir(dir, { recursive: true }).catch((error: unknown) => {
     throw unwritable('--dir', dir, error);
@@ -46,11 +59,7 @@ export async function runExport(command: ExportCommand): Promise<void> {
   }
 }
 
-async function exportDay(
-  command: ExportCommand,
-  stores: readonly LongReadStore[],
-  day: number,
-): Promise<void> {
+async function exportDay(command: ViewExport, stores: readonly LongReadStore[], day: number): Promise<void> {
   const { view, cluster, dir, print } = command;
   const date = new Date(day).toISOString().slice(0, 10);
   const name = [view, ...(cluster?.toSorted() ?? []), `${date}.csv.gz`].join('-');
@@ -86,7 +95,7 @@ async function isFinal(file: string, day: number): Promise<boolean> {
 /** Returns how many rows the day has. */
 async function writeDay(
   clients: readonly SqlRunner[],
-  command: ExportCommand,
+  command: ViewExport,
   day: number,
   file: string,
 ): Promise<number> {
@@ -122,7 +131,7 @@ async function sharedColumns(clients: readonly SqlRunner[], view: ExportedView):
 }
 
 /** Every value as Postgres writes it. The day of a partition may differ by one from that of the time. */
-function queryOf({ view, cluster }: ExportCommand, columns: readonly string[], day: number) {
+function queryOf({ view, cluster }: ViewExport, columns: readonly string[], day: number) {
   const { rows, time } = EXPORTED_VIEWS[view];
   const at = (days: number) => new Date(day + days * DAY_MS).toISOString();
   const texts = columns.map((column) => [column, sql`${sql.identifier(column)}::text`.as(column)] as const);

@@ -1,6 +1,6 @@
 /*
- * `plegwatch export VIEW --format parquet`: each day of a cluster as `VIEW/cluster=NAME/day=2026-11-20/part.parquet`, where engines that
- * know such folders find the columns `cluster` and `day`.
+ * `plegwatch export --format parquet`: each day of a view and a cluster as `VIEW/cluster=NAME/day=2026-11-20/part.parquet`, where engines that
+ * know such folders find the columns `cluster` and `day`. A view that fails does not keep others from being exported.
  *
  *   complete   every record of the day is stored or declared lost. A day that is not over is not exported
  *   state      what the day was written from. While it is the same, nothing was added
@@ -27,32 +27,45 @@ import { listClusters, readColumns } from '../../store/statements.ts';
 import { readSettings } from '../../store/store.ts';
 import { Digest, type Files, isListed, type ListedFile, readManifest, writeManifest } from './manifest.ts';
 import { type LakeColumn, type LakeRow, lakeColumn, parquetOf } from './parquetFile.ts';
-import type { ExportCommand } from './request.ts';
+import type { ExportCommand, ViewExport } from './request.ts';
 import { BEGIN, COMMIT, readDayState, readToday, tryLock } from './statements.ts';
-import { EXPORTED_VIEWS } from './views.ts';
+import { EXPORTED_VIEWS, LAKE_VIEWS } from './views.ts';
 
 const DAY_MS = 86_400_000;
 const LOCK_PAUSE_MS = 500;
 
 /** The files of a view and a cluster. */
 interface Place {
-  readonly command: ExportCommand;
+  readonly command: ViewExport;
   readonly cluster: string;
+  /** In the folder of the lake. */
+  readonly name: string;
   readonly folder: string;
 }
 
-/** Throws NOT_FOUND, SETTING_INVALID, EXPORT_UNWRITABLE, EXPORT_DAMAGED for a manifest or, when everything else is exported, for files. */
-export async function exportLake(command: ExportCommand): Promise<void> {
+/** Throws NOT_FOUND or SETTING_INVALID. */
+export async function exportLake({ views = LAKE_VIEWS, fail, ...command }: ExportCommand): Promise<void> {
+  const parts = await clustersByStore(command);
+  for (const view of views)
+    await exportView({ ...command, view }, parts).catch((error: unknown) => fail(view, error));
+}
+
+/** Throws EXPORT_UNWRITABLE, and EXPORT_DAMAGED for a manifest or, when everything else is exported, for files. */
+async function exportView(
+  command: ViewExport,
+  parts: Awaited<ReturnType<typeof clustersByStore>>,
+): Promise<void> {
   const { view, dir, from, to } = command;
   const { kept } = EXPORTED_VIEWS[view];
   const damaged: string[] = [];
-  for (const { store, clusters } of await clustersByStore(command)) {
+  for (const { store, clusters } of parts) {
     const settings = await readSettings(store);
     const days = { events: settings.eventRetentionDays, findings: settings.findingRetentionDays, short: 2 }[
       kept
     ];
     for (const cluster of clusters) {
-      const place = { command, cluster, folder: join(dir, view, `cluster=${cluster}`) };
+      const name = join(view, `cluster=${folderNameOf(cluster)}`);
+      const place = { command, cluster, name, folder: join(dir, name) };
       await store.withClient(async (runner) => {
         const [now] = (await runner.run(readToday)).rows;
         const today = now?.today ?? 0;
@@ -77,7 +90,7 @@ export async function exportLake(command: ExportCommand): Promise<void> {
 }
 
 /** The stores of the command, each with its clusters. A day is written from one snapshot: no cluster may have rows in two groups of a fleet. */
-async function clustersByStore({ store, cluster: asked }: ExportCommand) {
+async function clustersByStore({ store, cluster: asked }: Pick<ExportCommand, 'store' | 'cluster'>) {
   const found = await Promise.all(
     (await storesOf(store, asked)).map(async (part) => ({
       store: part,
@@ -91,7 +104,7 @@ async function clustersByStore({ store, cluster: asked }: ExportCommand) {
     // A cluster whose readers are named has a row where nothing else is of it.
     const isHere = rows.filter(({ name, hasNodes }) => hasNodes || !withNodes.has(name));
     const names = isHere.filter(({ name, hasNodes }) => asked?.includes(name) ?? hasNodes);
-    return { store: part, clusters: names.map(({ name }) => folderNameOf(name)).toSorted() };
+    return { store: part, clusters: names.map(({ name }) => checkedName(name)).toSorted() };
   });
   const all = parts.flatMap(({ clusters }) => clusters);
   const twice = all.find((name, at) => all.indexOf(name) !== at);
@@ -104,10 +117,13 @@ async function clustersByStore({ store, cluster: asked }: ExportCommand) {
 }
 
 /** The name of a cluster is a part of paths, and whoever writes to a database could have added any. Throws DATABASE_VALUE. */
-function folderNameOf(cluster: string): string {
+function checkedName(cluster: string): string {
   if (v.is(ClusterName, cluster)) return cluster;
   throw unexpected('a cluster with a name that agents cannot have');
 }
+
+/** Engines read `%6e` as the letter, and DuckDB the plain word as no value. */
+const folderNameOf = (cluster: string): string => (cluster === 'null' ? '%6eull' : cluster);
 
 /** Runs `work` in a transaction while no other run of this name does; its snapshot is newer than what that one wrote. */
 async function exclusively(runner: SqlRunner, name: string, work: () => Promise<void>): Promise<void> {
@@ -163,7 +179,7 @@ async function checkDay(place: Place, day: number): Promise<string | undefined> 
   return isIntact ? undefined : at.file;
 }
 
-function placeOf({ folder, cluster, command: { view } }: Place, day: number) {
+function placeOf({ folder, name }: Place, day: number) {
   const date = new Date(day * DAY_MS).toISOString().slice(0, 10);
   const ofDay = join(folder, `day=${date}`);
   const file = join(ofDay, 'part.parquet');
@@ -172,7 +188,7 @@ function placeOf({ folder, cluster, command: { view } }: Place, day: number) {
     file,
     folder: ofDay,
     part: join(ofDay, '_part.parquet'),
-    name: `${view}/cluster=${cluster}/day=${date}`,
+    name: `${name}/day=${date}`,
   };
 }
 

@@ -7,10 +7,16 @@ import type { ExportedView, ExportFormat } from './views.ts';
 
 export interface ExportCommand extends Period {
   readonly store: LongReadStore;
-  readonly view: ExportedView;
+  /** Undefined: those that the questions to a lake need. */
+  readonly views: readonly ExportedView[] | undefined;
   readonly format: ExportFormat;
   readonly dir: string;
   readonly cluster: readonly string[] | undefined;
   /** Called after each file. */
   readonly print: (line: string) => void;
+  /** Called where a view of a lake cannot be exported; the others are. */
+  readonly fail: (view: ExportedView, error: unknown) => void;
 }
+
+/** The part of it that is about one view. */
+export type ViewExport = Omit<ExportCommand, 'views' | 'fail'> & { readonly view: ExportedView };

@@ -100,5 +100,25 @@ export const EXPORTED_VIEWS = {
 
 export type ExportedView = keyof typeof EXPORTED_VIEWS;
 
+/** Those that the questions in lake/ read. */
+export const LAKE_VIEWS: readonly ExportedView[] = [
+  'container_events',
+  'fallback_intervals',
+  'findings',
+  'kubelet_hours',
+  'kubelet_lag_hours',
+  'kubelet_minutes',
+  'list_hangs',
+  'node_conditions',
+  'node_info',
+  'not_ready_intervals',
+  'pleg_verdicts',
+  'relist_changes',
+  'relist_hours',
+  'short_lives',
+  'status_checks',
+  'stream_sessions',
+];
+
 export const EXPORT_FORMATS = ['csv', 'parquet'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
