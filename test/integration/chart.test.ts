@@ -27,11 +27,13 @@ import {
   FLEET,
   HUB,
   helm,
+  LAKE,
   MINIMAL,
   NAMESPACE,
   pick,
   podOf,
   podsOf,
+  READERS,
   type Rendered,
   ROOT,
   render,
@@ -80,7 +82,7 @@ function grantOf({
 /** The Secret that the controller fills with its keys. No pod mounts it. */
 const KEYS = 'plegwatch-keys';
 
-const PROGRAMS = new Set(['agent', 'controller', 'migrate', 'maintain', 'federate', 'report']);
+const PROGRAMS = new Set(['agent', 'controller', 'migrate', 'maintain', 'federate', 'export', 'report']);
 
 needs('helm')('a rendered release', () => {
   test.each([false, true])(
@@ -174,6 +176,17 @@ needs('helm')('a rendered release', () => {
         'with a group without a Secret',
         { ...FLEET, federate: { ...federate, groups: [{ name: 'eu' }] } },
         /'\/federate\/groups\/0'.*existingSecret/,
+      ],
+      [
+        'with a reader of a fleet who has no user in a group',
+        { ...FLEET, federate: { ...Object(FLEET['federate']), readers: [{ role: 'a', groups: [GROUP] }] } },
+        /federate\.readers: the role a needs a Secret for each of the groups eu, us, and for no other/,
+      ],
+      ['with a lake without a volume', { ...MINIMAL, lake: { enabled: true } }, /lake\.volume is required/],
+      [
+        'with a lake without a database',
+        { ...LAKE, database: { existingSecret: '' } },
+        /database is required: set database\.url or database\.existingSecret/,
       ],
       [
         'with a fleet without a database',
@@ -621,16 +634,19 @@ needs('helm')('a rendered release', () => {
   });
 
   test('runs no container that can gain privileges, and only the agent as root', async () => {
-    const pods = podsOf(await render({ ...MINIMAL, federate: FLEET['federate'] }));
+    const pods = podsOf(await render({ ...MINIMAL, federate: READERS['federate'], lake: LAKE['lake'] }));
     expect([...pods.keys()].sort()).toEqual(
-      ['agent', 'controller', 'federate', 'maintain', 'migrate', 'test'].map((name) => `plegwatch-${name}`),
+      ['agent', 'controller', 'federate', 'lake', 'maintain', 'migrate', 'test'].map(
+        (name) => `plegwatch-${name}`,
+      ),
     );
-    for (const [name, { containers, securityContext }] of pods) {
-      expect(containers[0].securityContext, name).toEqual({
-        allowPrivilegeEscalation: false,
-        readOnlyRootFilesystem: true,
-        capabilities: { drop: ['ALL'] },
-      });
+    for (const [name, { containers, initContainers = [], securityContext }] of pods) {
+      for (const container of [...containers, ...initContainers])
+        expect(container.securityContext, name).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
       expect(securityContext.seccompProfile, name).toEqual({ type: 'RuntimeDefault' });
       expect(securityContext.runAsUser === 0, name).toBe(name === 'plegwatch-agent');
     }
@@ -654,11 +670,29 @@ needs('helm')('a rendered release', () => {
       expect(env).toContainEqual({ name: 'PLEGWATCH_GROUPS_DIR', value: '/etc/plegwatch/groups' });
       for (const name of ['eu', 'us'])
         expect(volumeMounts).toContainEqual({
-          ...{ name: `group-${name}`, mountPath: `/etc/plegwatch/groups/${name}`, readOnly: true },
+          ...{ name: `federate-${name}`, mountPath: `/etc/plegwatch/groups/${name}`, readOnly: true },
         });
-      expect(volumes).toContainEqual({ name: 'group-eu', secret: { secretName: 'reader-eu' } });
+      expect(volumes).toContainEqual({ name: 'federate-eu', secret: { secretName: 'reader-eu' } });
       const items = [{ key: 'uri', path: 'url' }];
-      expect(volumes).toContainEqual({ name: 'group-us', secret: { secretName: 'reader-us', items } });
+      expect(volumes).toContainEqual({ name: 'federate-us', secret: { secretName: 'reader-us', items } });
+    });
+
+    test('gives each reader its users of the groups after that, one after the other', async () => {
+      const { initContainers = [], containers, volumes } = podOf(await render(READERS), 'plegwatch-federate');
+      const runs = [...initContainers, ...containers];
+      expect(
+        runs.map(({ args, env }) => [args, env.find(({ name }) => name === variableOf('reader'))?.value]),
+      ).toEqual([
+        [['federate'], undefined],
+        [['federate'], 'grafana'],
+        [['federate'], 'On Call'],
+      ]);
+      const [owner] = podOf(await render(FLEET), 'plegwatch-federate').containers;
+      expect(runs[0]).toEqual(owner);
+      expect(runs[2]?.volumeMounts).toContainEqual({
+        ...{ name: 'reader-1-eu', mountPath: '/etc/plegwatch/groups/eu', readOnly: true },
+      });
+      expect(volumes).toContainEqual({ name: 'reader-1-eu', secret: { secretName: 'reader-eu' } });
     });
 
     test('lets that pod reach the ports of databases and nothing else', async () => {

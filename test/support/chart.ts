@@ -123,6 +123,27 @@ export const FLEET: Values = {
   networkPolicy: { enabled: true },
 };
 
+/** Exports a lake, and nothing else. */
+export const LAKE: Values = {
+  ...HUB,
+  migrate: { mode: 'off' },
+  maintain: { enabled: false },
+  lake: { enabled: true, volume: { persistentVolumeClaim: { claimName: 'lake' } } },
+  networkPolicy: { enabled: true },
+};
+
+/** Sets up a fleet database, and two readers of it. */
+export const READERS: Values = {
+  ...FLEET,
+  federate: {
+    ...Object(FLEET['federate']),
+    readers: ['grafana', 'On Call'].map((role) => ({
+      role,
+      groups: ['us', 'eu'].map((name) => ({ name, existingSecret: `reader-${name}` })),
+    })),
+  },
+};
+
 const EXTRAS = {
   extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/extra/ca.crt' }],
   extraVolumes: [{ name: 'extra', configMap: { name: 'ca' } }],
@@ -247,6 +268,22 @@ export const VARIANTS: readonly [string, Values][] = [
     },
   ],
   ['a fleet database alone, with network policies', FLEET],
+  ['a fleet database with readers', READERS],
+  ['a lake alone, with network policies', LAKE],
+  [
+    'a lake of views and days, in a bucket, from a database of its own',
+    {
+      ...MINIMAL,
+      lake: {
+        enabled: true,
+        volume: { csi: { driver: 'bucket.csi.example.com', volumeAttributes: { bucketName: 'lake' } } },
+        views: ['findings', 'gaps'],
+        days: 30,
+        database: { url: 'postgres://reader@postgres/p' },
+        serviceAccountName: 'of-the-bucket',
+      },
+    },
+  ],
   ['no Jobs', { ...MINIMAL, migrate: { mode: 'off' }, maintain: { enabled: false } }],
   [
     'every value that is empty by default',

@@ -185,16 +185,17 @@ never prints the URL. Arguments: at (path of the values), from (the values), sch
 {{/*
 How a service is reached, as JSON: name (of its Secret), keys (of the Secret, by the file that each is mounted as; empty: all keys, as
 files of the same names), url (if the chart makes the Secret from it), base (a URL that completes the Secret), client (the Secret of a
-client certificate). Arguments: root, of (redis, agent-redis, database, database-owner, ui-database or fleet-database).
+client certificate). Arguments: root, of (redis, agent-redis, database, database-owner, ui-database, lake-database or fleet-database).
 */}}
 {{- define "plegwatch.urlSecret" -}}
 {{- $values := .root.Values -}}
 {{- $of := .of -}}
 {{- $tls := ternary $values.redis.tls $values.database.tls (hasSuffix "redis" $of) -}}
-{{- $own := get (dict "agent-redis" $values.redis.agent "database-owner" $values.database.owner "ui-database" $values.ui.database "fleet-database" $values.federate.database) $of -}}
-{{- $client := default $tls.clientSecret (get (default dict $own) "clientSecret") -}}
-{{- if and (has $of (list "database-owner" "ui-database")) (not (include "plegwatch.hasSource" $own)) -}}{{- $of = "database" -}}{{- end -}}
-{{- $from := get (dict "redis" $values.redis "agent-redis" $values.redis.agent "database" $values.database "database-owner" $values.database.owner "ui-database" $values.ui.database "fleet-database" $values.federate.database) $of -}}
+{{- $all := dict "redis" $values.redis "agent-redis" $values.redis.agent "database" $values.database "database-owner" $values.database.owner -}}
+{{- $all = merge $all (dict "ui-database" $values.ui.database "lake-database" $values.lake.database "fleet-database" $values.federate.database) -}}
+{{- $client := default $tls.clientSecret (get (get $all $of) "clientSecret") -}}
+{{- if and (has $of (list "database-owner" "ui-database" "lake-database")) (not (include "plegwatch.hasSource" (get $all $of))) -}}{{- $of = "database" -}}{{- end -}}
+{{- $from := get $all $of -}}
 {{- $name := include "plegwatch.name" .root -}}
 {{- if $values.trial.enabled -}}
 {{- $isAgents := eq $of "agent-redis" -}}
@@ -328,9 +329,52 @@ plegwatch.urlSecret.
 {{- $port | default (ternary 80 443 (hasPrefix "http:" .)) -}}
 {{- end }}
 
+{{/*
+The containers that set the fleet database up and then give each reader its users, as a JSON list, one after the other. Each has a name, a reader
+(none: the owner) and groups.
+*/}}
+{{- define "plegwatch.federateRuns" -}}
+{{- $runs := list (dict "name" "federate" "groups" .Values.federate.groups) -}}
+{{- range $i, $reader := .Values.federate.readers -}}
+{{- $runs = append $runs (dict "name" (printf "reader-%d" $i) "reader" $reader.role "groups" $reader.groups) -}}
+{{- end -}}
+{{- toJson $runs -}}
+{{- end }}
+
+{{/* Arguments: root, run (one of plegwatch.federateRuns). */}}
+{{- define "plegwatch.federateContainer" -}}
+{{- $access := dict "root" .root "of" "fleet-database" -}}
+- name: {{ .run.name }}
+  {{- include "plegwatch.image" .root | nindent 2 }}
+  args: [federate]
+  env:
+    {{- include "plegwatch.accessEnv" $access | nindent 4 }}
+    - name: PLEGWATCH_GROUPS_DIR
+      value: /etc/plegwatch/groups
+    {{- with .run.reader }}
+    - name: PLEGWATCH_READER
+      value: {{ . | quote }}
+    {{- end }}
+    - name: PLEGWATCH_LOG_LEVEL
+      value: {{ .root.Values.logLevel }}
+  {{- with .root.Values.federate.resources }}
+  resources:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    {{- include "plegwatch.containerSecurity" .root | nindent 4 }}
+  volumeMounts:
+    {{- include "plegwatch.accessMount" $access | nindent 4 }}
+    {{- range .run.groups }}
+    - name: {{ $.run.name }}-{{ .name }}
+      mountPath: /etc/plegwatch/groups/{{ .name }}
+      readOnly: true
+    {{- end }}
+{{- end }}
+
 {{/* The spec of a Job that sets the fleet database up. Arguments: root, component. */}}
 {{- define "plegwatch.federateJob" -}}
-{{- $access := dict "root" .root "of" "fleet-database" -}}
+{{- $runs := include "plegwatch.federateRuns" .root | fromJsonArray -}}
 backoffLimit: 6
 activeDeadlineSeconds: 600
 template:
@@ -344,33 +388,20 @@ template:
     {{- include "plegwatch.schedulingBeside" .root | nindent 4 }}
     securityContext:
       {{- include "plegwatch.podSecurity" .root | nindent 6 }}
+    {{- with initial $runs }}
+    # One after the other.
+    initContainers:
+      {{- range . }}
+      {{- include "plegwatch.federateContainer" (dict "root" $.root "run" .) | nindent 6 }}
+      {{- end }}
+    {{- end }}
     containers:
-      - name: federate
-        {{- include "plegwatch.image" .root | nindent 8 }}
-        args: [federate]
-        env:
-          {{- include "plegwatch.accessEnv" $access | nindent 10 }}
-          - name: PLEGWATCH_GROUPS_DIR
-            value: /etc/plegwatch/groups
-          - name: PLEGWATCH_LOG_LEVEL
-            value: {{ .root.Values.logLevel }}
-        {{- with .root.Values.federate.resources }}
-        resources:
-          {{- toYaml . | nindent 10 }}
-        {{- end }}
-        securityContext:
-          {{- include "plegwatch.containerSecurity" .root | nindent 10 }}
-        volumeMounts:
-          {{- include "plegwatch.accessMount" $access | nindent 10 }}
-          {{- range .root.Values.federate.groups }}
-          - name: group-{{ .name }}
-            mountPath: /etc/plegwatch/groups/{{ .name }}
-            readOnly: true
-          {{- end }}
+      {{- include "plegwatch.federateContainer" (dict "root" .root "run" (last $runs)) | nindent 6 }}
     volumes:
-      {{- include "plegwatch.accessVolume" $access | nindent 6 }}
-      {{- range .root.Values.federate.groups }}
-      - name: group-{{ .name }}
+      {{- include "plegwatch.accessVolume" (dict "root" .root "of" "fleet-database") | nindent 6 }}
+      {{- range $run := $runs }}
+      {{- range $run.groups }}
+      - name: {{ $run.name }}-{{ .name }}
         secret:
           secretName: {{ .existingSecret }}
           {{- with .existingSecretKeys }}
@@ -379,5 +410,6 @@ template:
             - {key: {{ $key | quote }}, path: {{ $file | quote }}}
             {{- end }}
           {{- end }}
+      {{- end }}
       {{- end }}
 {{- end }}
