@@ -70,6 +70,10 @@ export async function nodesNamed(store: ReadStore, name: string, asked: readonly
   return [found, ...others] as const;
 }
 
+/** The sentence of an error about something of which only one can be meant. */
+export const groupsHave = (groups: readonly Pick<ReadStore, 'name'>[], what: string): string =>
+  `The groups ${groups.map(({ name }) => name).join(' and ')} have ${what}.`;
+
 /** What `read` reads in each store. */
 export const inEach = <T>(
   stores: readonly ReadStore[],

@@ -50,6 +50,8 @@ export interface Store extends OpenStore {
 
 /** A store as a reading command needs it: that of a fleet is made of several. */
 export interface ReadStore extends SqlRunner {
+  /** Of the group of a fleet whose store it is. */
+  readonly name?: string | undefined;
   /** Runs `work` in one READ COMMITTED transaction; retries a few times after conflicts with other transactions. */
   transaction<T>(work: (runner: SqlRunner) => Promise<T>): Promise<T>;
   /** The stores that have the rows: those of the groups of a fleet, otherwise this one. */

@@ -437,7 +437,42 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
     ]);
   });
 
-  it('a node that two groups have must be chosen, and a group that is added is asked at once', async () => {
+  it('of a cluster that two groups have, a command answers with the rows of both, or names them if it can have one only', async () => {
+    const [left, right] = [await group('paris', 'lyon'), await group('paris')];
+    await query(right, "UPDATE store.node SET name = 'paris-2'");
+    const own = await emptyFleet(server);
+    await federateGroups(own, { left: await server.reader(left), right: await server.reader(right) });
+    for (const args of [
+      ['report', '--cluster', 'paris', '-o', 'csv'],
+      ['find', 'paris', '--cluster', 'paris'],
+    ])
+      expect([args, new Set((await printed(own, args)).match(/paris-2|paris/g))]).toEqual([
+        args,
+        new Set(['paris', 'paris-2']),
+      ]);
+    expect(await printed(own, ['timeline', 'paris-2', '--cluster', 'paris'])).toContain('paris-2');
+    const dir = mkdtempSync(join(tmpdir(), 'plegwatch-fleet-lake-'));
+    const lake = await run(own, ['export', '--format', 'parquet', '--dir', dir]);
+    expect([lake.code, lake.stderr]).toEqual([
+      2,
+      expect.stringMatching(
+        /groups left and right have the cluster paris\.\n.*--database-url.*SETTING_INVALID/,
+      ),
+    ]);
+    expect(readdirSync(dir)).toEqual([]);
+    rmSync(dir, { recursive: true });
+    await query(right, "UPDATE store.node SET name = 'paris'");
+    const sentence = 'The groups left and right have a node paris of the cluster paris.';
+    const { code, stderr } = await run(own, ['timeline', 'paris', '--cluster', 'paris']);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(`${sentence}\n.*--database-url.*SETTING_INVALID`),
+    ]);
+    const asked = { name: 'timeline', arguments: { node: 'paris' } };
+    expect(JSON.stringify(await withMcp(own, (client) => client.callTool(asked)))).toContain(sentence);
+  });
+
+  it('the page names the groups that have one cluster, and asks a group that is added at once', async () => {
     const twin = await group('paris');
     const own = await emptyFleet(server);
     const groups = { west: await server.reader(west), twin: await server.reader(twin) };
@@ -449,9 +484,10 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
       await passes(async () => expect(nodesIn((await shown.get('fleet')).text)).toEqual(['lima', 'paris']));
       const again = await server.reader(twin);
       await federateGroups(own, { ...groups, again });
-      const { code, stderr } = await run(own, ['timeline', 'paris']);
-      expect([code, stderr]).toEqual([2, expect.stringMatching(/node paris: paris, paris/)]);
-      expect(await shown.get('timeline?cluster=paris&node=paris')).toMatchObject({ status: 409 });
+      expect(await shown.get('timeline?cluster=paris&node=paris')).toMatchObject({
+        status: 409,
+        text: expect.stringContaining('The groups again and twin have the cluster paris.'),
+      });
     } finally {
       await shown.stop();
     }

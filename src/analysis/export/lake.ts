@@ -19,7 +19,7 @@ import { PlegwatchError } from '../../platform/errors.ts';
 import { nameOutput, unwritable, writeSynced } from '../../platform/outputFile.ts';
 import { ClusterName } from '../../protocol/batch.ts';
 import { rowsOf } from '../../store/cursor.ts';
-import { storesOf } from '../../store/notFound.ts';
+import { groupsHave, storesOf } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { unexpected } from '../../store/schema/columns.ts';
 import { rowOf } from '../../store/statement.ts';
@@ -109,10 +109,11 @@ async function clustersByStore({ store, cluster: asked }: Pick<ExportCommand, 's
   const all = parts.flatMap(({ clusters }) => clusters);
   const twice = all.find((name, at) => all.indexOf(name) !== at);
   if (twice === undefined) return parts;
+  const having = parts.filter(({ clusters }) => clusters.includes(twice)).map(({ store: part }) => part);
   throw new PlegwatchError(
     'SETTING_INVALID',
-    `Several groups have the cluster ${twice} (--database-url).`,
-    'Export from the database of each group, into a folder of its own.',
+    groupsHave(having, `the cluster ${twice}`),
+    'Set --database-url (PLEGWATCH_DATABASE_URL) to the database of each group, and --dir to a folder of its own.',
   );
 }
 

@@ -4,7 +4,7 @@
 import { PlegwatchError } from '../../platform/errors.ts';
 import { type StyledText, unstyled } from '../../platform/printable.ts';
 import { rowsOf } from '../../store/cursor.ts';
-import { nodesNamed } from '../../store/notFound.ts';
+import { groupsHave, nodesNamed } from '../../store/notFound.ts';
 import { inUtc } from '../../store/statements.ts';
 import type { ReadStore } from '../../store/store.ts';
 import { checkPeriod, type Period } from '../period.ts';
@@ -66,11 +66,18 @@ export async function nodeOf(asked: AskedTimeline): Promise<NodeRow & { readonly
   const { store, node: name, cluster } = asked;
   const all = await nodesNamed(store, name, cluster);
   const [found, another] = all;
-  if (another !== undefined) {
-    const sentence = `Several clusters have a node ${name}: ${all.map((row) => row.cluster).join(', ')}.`;
+  if (another === undefined) return found;
+  const clusters = [...new Set(all.map((row) => row.cluster))];
+  if (clusters.length > 1) {
+    const sentence = `Several clusters have a node ${name}: ${clusters.join(', ')}.`;
     throw new PlegwatchError('SETTING_INVALID', sentence, 'Choose one with --cluster.');
   }
-  return found;
+  const groups = all.map((row) => row.store);
+  throw new PlegwatchError(
+    'SETTING_INVALID',
+    groupsHave(groups, `a node ${name} of the cluster ${found.cluster}`),
+    'Set --database-url (PLEGWATCH_DATABASE_URL) to the database of one of them.',
+  );
 }
 
 /** The timeline as rows of the function. Throws as {@link runTimeline}. */

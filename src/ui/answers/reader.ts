@@ -7,13 +7,15 @@ import { PlegwatchError } from '../../platform/errors.ts';
 import { Permits } from '../../platform/permits.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { databaseErrorKind, GroupError } from '../../store/databaseError.ts';
-import { storesOf } from '../../store/notFound.ts';
+import { groupsHave, storesOf } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { command, type Statement } from '../../store/statement.ts';
 import { eachIn, type ReadStore } from '../../store/store.ts';
 import { RequestError } from '../requestError.ts';
 
 export interface Reader {
+  /** Of the group of a fleet. */
+  readonly name: string | undefined;
   /** Null: every cluster that the role may read. */
   readonly clusters: readonly string[] | null;
   /** Throws RequestError BUSY. */
@@ -37,7 +39,10 @@ export async function partOf(reader: Reader, cluster: string): Promise<Reader> {
     throw error;
   });
   if (found.length > 1) {
-    const message = `Several groups have the cluster ${cluster}.`;
+    const message = groupsHave(
+      found.map(({ part }) => part),
+      `the cluster ${cluster}`,
+    );
     throw new RequestError('AMBIGUOUS', message, 'Open the page of one of their databases.');
   }
   // Where none has it, any of them says that there is no such node.
@@ -47,7 +52,7 @@ export async function partOf(reader: Reader, cluster: string): Promise<Reader> {
 /** The store in which every statement is one of the reader's. */
 export const readStoreOf = (reader: Reader): ReadStore => ({
   ...eachIn(reader.read),
-  transaction: reader.read,
+  ...{ name: reader.name, transaction: reader.read },
   parts: async () => (await reader.parts()).map(readStoreOf),
 });
 
@@ -63,7 +68,7 @@ SET LOCAL statement_timeout = '15s'; SET LOCAL lock_timeout = 0; SET LOCAL TIME 
 const MAX_WAIT_MS = 15_000;
 
 export function createReader(
-  store: Pick<ReadStore, 'transaction' | 'parts'>,
+  store: Pick<ReadStore, 'name' | 'transaction' | 'parts'>,
   clusters: readonly string[] | undefined,
   maxConnections: number,
 ): ReaderUntil {
@@ -86,6 +91,7 @@ export function createReader(
       }
     }
     const reader: Reader = {
+      name: store.name,
       clusters: clusters ?? null,
       read(work) {
         const read = () =>
