@@ -50,7 +50,7 @@ export interface Store extends OpenStore {
 
 /** A store as a reading command needs it: that of a fleet is made of several. */
 export interface ReadStore extends SqlRunner {
-  /** Of the group of a fleet whose store it is. */
+  /** The name of the group, where it is the store of one of a fleet. */
   readonly name?: string | undefined;
   /** Runs `work` in one READ COMMITTED transaction; retries a few times after conflicts with other transactions. */
   transaction<T>(work: (runner: SqlRunner) => Promise<T>): Promise<T>;

@@ -437,7 +437,7 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
     ]);
   });
 
-  it('of a cluster that two groups have, a command answers with the rows of both, or names them if it can have one only', async () => {
+  it('a command about a cluster that two groups have answers with the rows of both, or names them if it can have one only', async () => {
     const [left, right] = [await group('paris', 'lyon'), await group('paris')];
     await query(right, "UPDATE store.node SET name = 'paris-2'");
     const own = await emptyFleet(server);

@@ -14,7 +14,7 @@ import { eachIn, type ReadStore } from '../../store/store.ts';
 import { RequestError } from '../requestError.ts';
 
 export interface Reader {
-  /** Of the group of a fleet. */
+  /** The name of the group of a fleet. */
   readonly name: string | undefined;
   /** Null: every cluster that the role may read. */
   readonly clusters: readonly string[] | null;
