@@ -30,10 +30,10 @@ export async function* checkFleet(options: StoreOptions): AsyncGenerator<CheckRe
   const fleet = openFleet(options);
   try {
     const groups = await fleet.parts();
-    const names = groups.map(({ name }) => name).join(', ');
+    const names = groups.map(({ name }) => name);
     yield ok(
       'fleet',
-      `the database at ${databaseAt(options)} is that of a fleet of ${groups.length}: ${names}`,
+      `the database at ${databaseAt(options)} is that of a fleet of ${groups.length}: ${names.join(', ')}`,
     );
     const checked: CheckedGroup[] = [];
     for (const group of groups) yield await checkGroup(group, options, checked);
@@ -41,7 +41,7 @@ export async function* checkFleet(options: StoreOptions): AsyncGenerator<CheckRe
     if (whole) yield await checkServer(fleet, options);
     yield* checkClusters(checked);
     if (whole) yield* checkColumns(await publishedBy(fleet), checked);
-    const { rows } = await fleet.run(listHalfReaders);
+    const { rows } = await fleet.run(listHalfReaders, [names]);
     for (const { role, lacks } of rows)
       yield warning(
         'fleet readers',
