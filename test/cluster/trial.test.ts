@@ -2,13 +2,14 @@
  * The trial that the chart brings, on a real cluster, by the documentation's own command. Redis and Postgres run from images that
  * stand in for the official ones: no registry can be reached.
  */
-import { chmodSync, mkdirSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CHECKOUT } from '../../devtools/checkout.ts';
 import { type Cluster, startCluster } from '../../devtools/cluster/cluster.ts';
 import { documentedCommands, REGISTRY } from '../../devtools/cluster/documentedCommands.ts';
 import { type TemporaryFolder, temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
+import { LAKE_VIEWS } from '../../src/analysis/export/views.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
@@ -90,6 +91,24 @@ needs(
     expect(await password()).toBe(before);
     // A new agent says nothing of the mode before its first scrape.
     await evented();
+  });
+
+  it('a Job of its CronJob exports a lake into a volume that belongs to root', async () => {
+    const [node] = cluster.nodes;
+    if (node === undefined) throw new Error('a cluster without nodes');
+    const path = '/var/lib/volumes/lake';
+    mkdirSync(node.path(path), { recursive: true });
+    await cluster.shell(`
+      kubectl create -f - <<< '${JSON.stringify(volumeAndClaim(node.name, path))}'
+      helm -n ${NAMESPACE} upgrade plegwatch helm/plegwatch --reset-then-reuse-values --set lake.enabled=true \
+        --set lake.volume.persistentVolumeClaim.claimName=lake
+      kubectl -n ${NAMESPACE} create job first --from=cronjob/plegwatch-lake
+      kubectl -n ${NAMESPACE} wait --for=condition=complete job/first ${TIMEOUT}`);
+    expect(readdirSync(node.path(path))).toEqual(LAKE_VIEWS);
+    await cluster.shell(`
+      kubectl -n ${NAMESPACE} delete job first --cascade=foreground ${TIMEOUT}
+      kubectl -n ${NAMESPACE} delete pvc lake ${TIMEOUT}
+      kubectl delete pv lake ${TIMEOUT}`);
   });
 
   it('leaves neither pods nor Services nor Secrets behind', async () => {
@@ -194,6 +213,25 @@ needs(
 interface StoredReport {
   readonly metadata: { readonly name: string };
   readonly status: { readonly agent: { readonly epoch?: string }; readonly completeThrough?: string };
+}
+
+/** A folder of a node: a volume of the kind that the kubelet gives to the group of a pod. */
+function volumeAndClaim(node: string, path: string): object {
+  const storage = { storageClassName: 'none', accessModes: ['ReadWriteOnce'] };
+  const matchExpressions = [{ key: 'kubernetes.io/hostname', operator: 'In', values: [node] }];
+  const volume = {
+    ...{ ...storage, capacity: { storage: '1Gi' }, local: { path } },
+    nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
+  };
+  const claim = { ...storage, volumeName: 'lake', resources: { requests: { storage: '1Gi' } } };
+  const items = [
+    { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: 'lake' }, spec: volume },
+    {
+      ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim' },
+      ...{ metadata: { name: 'lake', namespace: NAMESPACE }, spec: claim },
+    },
+  ];
+  return { apiVersion: 'v1', kind: 'List', items };
 }
 
 /**
