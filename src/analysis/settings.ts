@@ -113,7 +113,7 @@ export const EXPORT_SETTINGS = {
     argument(
       optional(
         'VIEW',
-        `${VIEWS.join(', ')}; as Parquet also several, by default those that lake/ queries`,
+        `${VIEWS.join(', ')}; as Parquet several, by default those of lake/`,
         list(oneOf(...VIEWS)),
       ),
     ),
