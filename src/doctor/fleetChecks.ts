@@ -2,7 +2,7 @@
  * A fleet database: each of its groups, whether its own server reaches them, and what would make an answer smaller or a reader refused.
  */
 import { databaseAt } from '../store/databaseAccess.ts';
-import { explainDatabaseError } from '../store/databaseError.ts';
+import { explainDatabaseError, reasonOf } from '../store/databaseError.ts';
 import { type GroupStore, openFleet } from '../store/fleet.ts';
 import { sharedBy } from '../store/fleetSchema.ts';
 import { SCHEMA_VERSION } from '../store/migrations.ts';
@@ -38,7 +38,7 @@ export async function* checkFleet(options: StoreOptions): AsyncGenerator<CheckRe
     const checked: CheckedGroup[] = [];
     for (const group of groups) yield await checkGroup(group, options, checked);
     const whole = checked.length === groups.length;
-    if (whole) yield await checkServer(fleet, options);
+    if (whole) yield await checkServer(fleet);
     yield* checkClusters(checked);
     if (whole) yield* checkColumns(await publishedBy(fleet), checked);
     const { rows } = await fleet.run(listHalfReaders, [names]);
@@ -76,15 +76,14 @@ async function checkGroup(
 }
 
 /** Whether the server of the fleet database reaches the groups as we do. */
-async function checkServer(fleet: Pick<LongReadStore, 'run'>, options: StoreOptions): Promise<CheckResult> {
+async function checkServer(fleet: Pick<LongReadStore, 'run'>): Promise<CheckResult> {
   try {
     await fleet.run(command('SELECT FROM plegwatch.clusters'));
     return ok('fleet server', 'it reads every group');
   } catch (error) {
-    const { message } = explainDatabaseError(options, error);
     return failed(
       'fleet server',
-      `it cannot read a group: ${message}`,
+      `it cannot read a group: ${reasonOf(error)}`,
       'It must reach every group as this program does, under the host and port for plegwatch federate.',
     );
   }

@@ -63,7 +63,7 @@ export function explainDatabaseError(
   const at = `Postgres at ${databaseAt(settings)}`;
   const setting = databaseSettingOf(settings);
   const code = sqlState(error) ?? '';
-  const message = messageOf(error);
+  const message = reasonOf(error);
   if (/^(28|3D000|42501|0L|0P)/.test(code)) {
     return new PlegwatchError(
       'DATABASE_REFUSED',
@@ -187,6 +187,12 @@ export class GroupError extends Error {
     this.group = group;
     this.settings = settings;
   }
+}
+
+/** The message, and why the server itself could not connect to another one, as for a foreign table. */
+export function reasonOf(error: unknown): string {
+  const detail = sqlState(error) === '08001' ? fieldOf(error, 'detail') : undefined;
+  return [error, ...(typeof detail === 'string' ? [detail] : [])].map(messageOf).join(': ');
 }
 
 function sqlState(error: unknown): string | undefined {

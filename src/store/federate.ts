@@ -15,7 +15,7 @@ import {
   databaseSettingOf,
   readDatabaseAccess,
 } from './databaseAccess.ts';
-import { explainDatabaseError, isOfDatabase } from './databaseError.ts';
+import { explainDatabaseError, isOfDatabase, reasonOf } from './databaseError.ts';
 import {
   type Group,
   hasNodes,
@@ -204,7 +204,7 @@ async function removeEarlier(
 const notReached = (options: DatabaseSettings, cause: unknown): PlegwatchError =>
   new PlegwatchError(
     'DATABASE_UNREACHABLE',
-    `The server of the fleet database at ${databaseAt(options)} cannot read a group: ${messageOf(cause)}.`,
+    `The server of the fleet database at ${databaseAt(options)} cannot read a group: ${reasonOf(cause)}.`,
     'It must reach every group under the host and port in --groups-dir, as a reader there (store.grant_reader), and be asked for a password.',
     { cause },
   );

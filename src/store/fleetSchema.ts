@@ -108,7 +108,7 @@ export function serverDdl(group: Group, existing: readonly string[] | undefined)
     );
   const server = quotedServer(group);
   if (existing === undefined)
-    return `CREATE SERVER ${server} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (${options(() => '').join(', ')}); GRANT USAGE ON FOREIGN SERVER ${server} TO PUBLIC`;
+    return `CREATE SERVER ${server} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (${options(() => '').join(', ')})`;
   const has = (name: string) => existing.some((each) => each.startsWith(`${name}=`));
   const ended = existing
     .filter((each) => MAY_END.some((option) => option.test(each)))
@@ -140,6 +140,8 @@ export function viewsDdl(groups: readonly Group[], shared: readonly Published[],
         const of = `OPTIONS (schema_name 'plegwatch', table_name ${escapeLiteral(name)})`;
         return `CREATE FOREIGN TABLE ${table} (${typesOf(columns)}) SERVER ${quotedServer(group)} ${of}`;
       }),
+      // Also where somebody made the server before, with a CA.
+      `GRANT USAGE ON FOREIGN SERVER ${quotedServer(group)} TO PUBLIC`,
       `GRANT USAGE ON SCHEMA ${quotedServer(group)} TO PUBLIC`,
       `GRANT SELECT ON ALL TABLES IN SCHEMA ${quotedServer(group)} TO PUBLIC`,
     ]),

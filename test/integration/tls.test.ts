@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
@@ -14,10 +14,13 @@ import type { RedisSettings } from '../../src/redis/access.ts';
 import { checkRedis } from '../../src/redis/check.ts';
 import { connectRedis } from '../../src/redis/client.ts';
 import { type DatabaseSettings, SSL_MODES } from '../../src/store/databaseAccess.ts';
+import { openReadStore } from '../../src/store/fleet.ts';
 import { migrate } from '../../src/store/migrate.ts';
+import { storesOf } from '../../src/store/notFound.ts';
 import { openStore } from '../../src/store/store.ts';
 import { type CertificateFiles, TestCa } from '../support/certificates.ts';
-import { query, runText, silent } from '../support/database.ts';
+import { query, runText, silent, startServer } from '../support/database.ts';
+import { emptyFleet, federateGroups } from '../support/fleetDatabase.ts';
 import { needs } from '../support/needs.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -315,6 +318,38 @@ needs('postgres')('Postgres over TLS', () => {
         });
       },
     );
+  });
+
+  test('the server of a fleet and commands verify a group by the CAs that each of them was told', async () => {
+    // No ~/.postgresql of whoever runs the test.
+    vi.stubEnv('HOME', folder.dir);
+    const fleets = await startServer();
+    vi.unstubAllEnvs();
+    try {
+      const fleet = await emptyFleet(fleets);
+      const reader = await fleets.role(fleet, 'reader');
+      await query(withTls.url, "CREATE ROLE of_fleet LOGIN PASSWORD 'x'; SELECT store.grant_reader('of_fleet')");
+      const tls = `sslmode=verify-full&sslrootcert=${ca.cert}`;
+      const groups = { eu: `postgres://of_fleet:x@localhost:${withTls.port}/plegwatch?${tls}` };
+      await expect(federateGroups(fleet, groups)).rejects.toThrow(/plegwatch_eu.*root certificate file/);
+      const made = "CREATE SERVER plegwatch_eu FOREIGN DATA WRAPPER postgres_fdw OPTIONS (sslrootcert '…')";
+      expect(readFileSync('docs/how-to/fleet-database.md', 'utf8').replaceAll(/\s+/g, ' ')).toContain(made);
+      await query(fleet, made.replace('…', ca.cert));
+      await federateGroups(fleet, groups);
+      await federateGroups(fleet, groups, new URL(reader).username);
+      for (const databaseUrl of [fleet, reader]) {
+        expect(await query(databaseUrl, 'SELECT * FROM plegwatch.clusters')).toEqual([]);
+        expect(await query(databaseUrl, 'SELECT * FROM plegwatch.miss_rate()')).toEqual([]);
+        const readBy = async (databaseCaFile: string) => {
+          const store = await openReadStore({ databaseUrl, databaseCaFile, log: silent });
+          return storesOf(store, undefined).finally(() => store.close());
+        };
+        expect(await readBy(ca.cert)).toHaveLength(1);
+        await expect(readBy(otherCa.cert)).rejects.toThrow(/Group eu: .*trusted CA/);
+      }
+    } finally {
+      await fleets.stop();
+    }
   });
 
   test('every sslmode of libpq but allow is known, and allow is refused with what to write instead', async () => {
