@@ -80,7 +80,7 @@ export function explainDatabaseError(
       { cause: error },
     );
   }
-  if (/^(42P01|3F000|42883|42703)/.test(code)) return notMigratedError(settings, message, error);
+  if (isSchemaLacking(error)) return notMigratedError(settings, message, error);
   if (databaseErrorKind(error) === 'timeout' || isLockTimeout(error)) {
     const asking = less === undefined ? '' : `, or ask for less: ${less}`;
     return new PlegwatchError(
@@ -132,6 +132,10 @@ export const isLoginRefused = (error: unknown): error is Error =>
 export const isRowRefused = (error: unknown): error is Error =>
   error instanceof Error && sqlState(error) === '42501' && /row-level security/.test(error.message);
 
+/** Whether a statement names a schema, relation, function or column that is not there. */
+export const isSchemaLacking = (error: unknown): boolean =>
+  /^(42P01|3F000|42883|42703)/.test(sqlState(error) ?? '');
+
 /** Whether a lock was not granted in time. */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
@@ -160,7 +164,7 @@ export function notMigratedError(
   return new PlegwatchError(
     'DATABASE_NOT_MIGRATED',
     `The database at ${databaseAt(settings)} does not have the schema this program needs: ${reason}.`,
-    `Run plegwatch migrate with the same ${databaseSettingOf(settings)}, as the owner of the database.`,
+    `Run plegwatch migrate as the owner of the database in ${databaseSettingOf(settings)}.`,
     { cause },
   );
 }

@@ -4,9 +4,9 @@
  * The groups are read anew for each question, so that none is forgotten, and the store of one is opened when it is first asked. A group that cannot be
  * asked is an error, which names it.
  */
-import { PlegwatchError } from '../platform/errors.ts';
-import type { DatabaseSettings } from './databaseAccess.ts';
-import { databaseErrorKind, FleetError, GroupError, isOfDatabase } from './databaseError.ts';
+import { messageOf, PlegwatchError } from '../platform/errors.ts';
+import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';
+import { databaseErrorKind, FleetError, GroupError, isOfDatabase, isSchemaLacking } from './databaseError.ts';
 import type { RowOf } from './statement.ts';
 import { listGroups } from './statements.ts';
 import {
@@ -37,10 +37,10 @@ export async function openReadStore(options: StoreOptions): Promise<OpenStore> {
 
 /** Opens a fleet database, without a check. */
 export const openFleet = (options: StoreOptions): FleetStore =>
-  fleetStore(connect(options), (group) => openStore({ ...options, ...group }));
+  fleetStore(options, connect(options), (group) => openStore({ ...options, ...group }));
 
 /** `own`: the database of the fleet. `open`: the store at the settings, and otherwise as `own` was opened. */
-function fleetStore(own: Omit<OpenStore, 'parts'>, open: Open): FleetStore {
+function fleetStore(settings: DatabaseSettings, own: Omit<OpenStore, 'parts'>, open: Open): FleetStore {
   let groups = new Map<string, GroupStore>();
   async function parts(): Promise<readonly GroupStore[]> {
     const { rows } = await own.run(listGroups);
@@ -59,6 +59,13 @@ function fleetStore(own: Omit<OpenStore, 'parts'>, open: Open): FleetStore {
       return await work;
     } catch (error) {
       if (databaseErrorKind(error) === 'outage') for (const group of await parts()) await group.ping();
+      if (isSchemaLacking(error))
+        throw new PlegwatchError(
+          'DATABASE_NOT_MIGRATED',
+          `The fleet database at ${databaseAt(settings)} lacks what this program needs: ${messageOf(error)}.`,
+          'Run plegwatch migrate in each group that is behind, then plegwatch federate.',
+          { cause: error },
+        );
       throw error;
     }
   }

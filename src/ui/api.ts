@@ -45,7 +45,7 @@ export interface ErrorAnswer {
  *   METHOD_NOT_ALLOWED  405  only GET and HEAD, or only POST
  *   TOO_LARGE           413  the body is larger than a question
  *   NOT_JSON            415  the body is not declared as JSON
- *   DATABASE_AWAY       503  Postgres does not answer now; ask again
+ *   DATABASE_AWAY       503  Postgres does not answer now, or cannot be used; ask again
  *   TOO_SLOW            503  the query was stopped: ask for less
  *   BUSY                503  too many requests at once; ask again
  *   ACCESS_UNKNOWN      503  the API server could not be asked who may read

@@ -383,6 +383,50 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
     expect(unknown.stderr).toMatch(/no cluster oslo.*Known: lima, paris, rome.*\[NOT_FOUND\]/s);
   });
 
+  it('a group that answers and cannot be used is not called away, and a cure for its schema names its URL', async () => {
+    const number = 'SELECT max(number) FROM store.migration';
+    const [applied] = await query<{ row: object }>(
+      west,
+      `DELETE FROM store.migration m WHERE number = (${number}) RETURNING to_json(m) AS row`,
+    );
+    const shown = await startPage(fleet);
+    try {
+      expect((await run(fleet, ['report'])).stderr).toMatch(
+        /Group west: .*\nRun plegwatch migrate as the owner of the database in the URL of group west for plegwatch federate\. /,
+      );
+      expect(JSON.parse((await shown.get('fleet')).text)).toMatchObject({
+        error: { message: 'Postgres of group west cannot be used.', cure: expect.stringContaining('log') },
+      });
+    } finally {
+      await shown.stop();
+      await query(
+        west,
+        'INSERT INTO store.migration SELECT (json_populate_record(NULL::store.migration, $1)).*',
+        [JSON.stringify(applied?.row)],
+      );
+    }
+  });
+
+  it('a view that the fleet lacks is one to make it with, by federate', async () => {
+    const own = await emptyFleet(server);
+    await federateGroups(own, {
+      west: await server.reader(west),
+      twin: await server.reader(await group('oslo')),
+    });
+    await query(own, 'DROP VIEW plegwatch.findings CASCADE');
+    await withMcp(own, async (client) => {
+      const name = 'Which findings resolved late, and how late is late?';
+      const { structuredContent } = await client.callTool({ name: 'question', arguments: { name } });
+      expect(structuredContent).toMatchObject({
+        error: {
+          code: 'DATABASE_NOT_MIGRATED',
+          message: expect.stringContaining('plegwatch.findings'),
+          cure: expect.stringMatching(/then plegwatch federate/),
+        },
+      });
+    });
+  });
+
   /** The checks of a fleet database that are not ok, by their names. */
   async function doctorOf(url: string) {
     const { code, stdout } = await run(url, ['doctor', '-o', 'json']);

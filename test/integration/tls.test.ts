@@ -328,7 +328,10 @@ needs('postgres')('Postgres over TLS', () => {
     try {
       const fleet = await emptyFleet(fleets);
       const reader = await fleets.role(fleet, 'reader');
-      await query(withTls.url, "CREATE ROLE of_fleet LOGIN PASSWORD 'x'; SELECT store.grant_reader('of_fleet')");
+      await query(
+        withTls.url,
+        "CREATE ROLE of_fleet LOGIN PASSWORD 'x'; SELECT store.grant_reader('of_fleet')",
+      );
       const tls = `sslmode=verify-full&sslrootcert=${ca.cert}`;
       const groups = { eu: `postgres://of_fleet:x@localhost:${withTls.port}/plegwatch?${tls}` };
       await expect(federateGroups(fleet, groups)).rejects.toThrow(/plegwatch_eu.*root certificate file/);

@@ -147,6 +147,12 @@ export function databaseRefusal(error: unknown): RequestError | undefined {
     return new RequestError('TOO_SLOW', `${postgres} did not answer within 15 s.`, cure, { cause: error });
   }
   if (kind !== 'outage' && kind !== 'conflict') return undefined;
+  const reason = error instanceof GroupError ? error.cause : error;
+  if (reason instanceof PlegwatchError && reason.code !== 'DATABASE_UNREACHABLE') {
+    const cure =
+      'The log of plegwatch ui says why, and plegwatch doctor what to do. It is tried again by itself.';
+    return new RequestError('DATABASE_AWAY', `${postgres} cannot be used.`, cure, { cause: error });
+  }
   const cure = 'Check that Postgres runs and that plegwatch ui reaches it. It connects again by itself.';
   return new RequestError('DATABASE_AWAY', `${postgres} does not answer.`, cure, { cause: error });
 }
