@@ -6,13 +6,13 @@ import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { documentedCommands } from '../../devtools/cluster/documentedCommands.ts';
 import { bundledPackages } from '../../devtools/image/bundle.ts';
 import { commitId, revision } from '../../devtools/image/commit.ts';
-import { readTar } from '../../devtools/image/tar.ts';
+import { readTar, type TarEntry } from '../../devtools/image/tar.ts';
 import { startRegistry } from '../../devtools/localServices/registry.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { writeChart } from '../../devtools/release/chart.ts';
@@ -27,6 +27,7 @@ import {
 } from '../../devtools/release/contents.ts';
 import { sha256Of } from '../../devtools/release/digest.ts';
 import { faultsOf } from '../../devtools/release/faults.ts';
+import { keepRelease, PROGRAM } from '../../devtools/release/keep.ts';
 import { writePlugin } from '../../devtools/release/kubectlPlugin.ts';
 import { readLayout } from '../../devtools/release/layout.ts';
 import { sign as signRelease } from '../../devtools/release/sign.ts';
@@ -246,6 +247,26 @@ needs(
     const again = filesIn(buildElsewhere(out, IMAGE));
     const unsigned = [...files].filter(([name]) => !name.endsWith(SIGNATURE));
     expect(digestsOf(again)).toEqual(digestsOf(new Map(unsigned)));
+  });
+
+  it('is kept for later upgrades with the program of its image, and only as its provenance states it', () => {
+    const kept = join(out, 'kept');
+    keepRelease(folder, kept);
+    const program = readTar(brotliDecompressSync(readFileSync(join(kept, PROGRAM))));
+    const shown = (entries: Iterable<[string, TarEntry]>) =>
+      [...entries].flatMap(([path, { type, mode, data }]) =>
+        type === '0' && path.startsWith('app/') ? [`${path} ${mode} ${sha256Of(data)}`] : [],
+      );
+    expect(shown(program).sort()).toEqual(shown(filesOf(amd64)).sort());
+    expect(shown(program).length).toBeGreaterThan(100);
+    expect(readFileSync(join(kept, basename(chart)))).toEqual(file(basename(chart)));
+    for (const name of [amd64, chart].map((path) => basename(path))) {
+      writeFileSync(join(folder, name), changed(file(name), file(name).length >> 1));
+      expect(() => keepRelease(folder, kept)).toThrow(
+        `${name} in ${folder} is not the one of its provenance`,
+      );
+      writeFileSync(join(folder, name), file(name));
+    }
   });
 
   it('has a chart that helm lints, with what Artifact Hub asks for', () => {

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
+import { appLayer } from '../../devtools/image/layers.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { keep, PROGRAM, RELEASED } from '../../devtools/release/keep.ts';
 import { VERSION } from '../../src/platform/version.ts';
@@ -30,7 +31,7 @@ export function unpack(version: string, dir: string): Released {
   if (!isAnyKept) {
     const packed = ['package', `${ROOT}helm/plegwatch`, '--destination', dir];
     execFileSync(where('helm'), packed, { stdio: 'pipe' });
-    keep(kept, join(dir, `plegwatch-${version}.tgz`));
+    keep(kept, appLayer(), join(dir, `plegwatch-${version}.tgz`));
   }
   const program = brotliDecompressSync(readFileSync(join(kept, PROGRAM)));
   execFileSync('tar', ['--extract', '--directory', dir], { input: program });
