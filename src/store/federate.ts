@@ -49,7 +49,7 @@ export interface FederateOptions extends DatabaseSettings {
 /** Throws SETTING_INVALID for a group or database that cannot be used, and what {@link withClient} does of each group. */
 export async function federate(options: FederateOptions): Promise<void> {
   const { groupsDir, reader, log } = options;
-  const groups = await Promise.all(namesIn(groupsDir).map((name) => readGroup(groupsDir, name)));
+  const groups = await Promise.all(namesIn(groupsDir).map((name) => readGroup(options, name)));
   const { shared, leftOut } = sharedBy(groups);
   if (!hasNodes(shared))
     throw new PlegwatchError(
@@ -115,9 +115,9 @@ function namesIn(groupsDir: string): string[] {
 }
 
 /** Reads where a group is, and what it publishes. */
-async function readGroup(groupsDir: string, name: string): Promise<Group> {
+async function readGroup({ groupsDir, databaseCaFile }: FederateOptions, name: string): Promise<Group> {
   const dir = join(groupsDir, name);
-  const settings = { databaseSecretDir: dir };
+  const settings = { databaseSecretDir: dir, databaseCaFile };
   try {
     const access = readDatabaseAccess(settings);
     const { user, password, database } = access;

@@ -332,14 +332,14 @@ needs('postgres')('Postgres over TLS', () => {
         withTls.url,
         "CREATE ROLE of_fleet LOGIN PASSWORD 'x'; SELECT store.grant_reader('of_fleet')",
       );
-      const tls = `sslmode=verify-full&sslrootcert=${ca.cert}`;
-      const groups = { eu: `postgres://of_fleet:x@localhost:${withTls.port}/plegwatch?${tls}` };
-      await expect(federateGroups(fleet, groups)).rejects.toThrow(/plegwatch_eu.*root certificate file/);
+      const eu = `postgres://of_fleet:x@localhost:${withTls.port}/plegwatch?sslmode=verify-full`;
+      const federated = (role?: string) => federateGroups(fleet, { eu }, role, ca.cert);
+      await expect(federated()).rejects.toThrow(/plegwatch_eu.*root certificate file/);
       const made = "CREATE SERVER plegwatch_eu FOREIGN DATA WRAPPER postgres_fdw OPTIONS (sslrootcert '…')";
       expect(readFileSync('docs/how-to/fleet-database.md', 'utf8').replaceAll(/\s+/g, ' ')).toContain(made);
       await query(fleet, made.replace('…', ca.cert));
-      await federateGroups(fleet, groups);
-      await federateGroups(fleet, groups, new URL(reader).username);
+      await federated();
+      await federated(new URL(reader).username);
       for (const databaseUrl of [fleet, reader]) {
         expect(await query(databaseUrl, 'SELECT * FROM plegwatch.clusters')).toEqual([]);
         expect(await query(databaseUrl, 'SELECT * FROM plegwatch.miss_rate()')).toEqual([]);

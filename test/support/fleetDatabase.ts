@@ -23,14 +23,19 @@ export async function emptyFleet(server: TestServer): Promise<string> {
 }
 
 /** Runs `plegwatch federate`. */
-export async function federateGroups(databaseUrl: string, groups: GroupUrls, reader?: string): Promise<void> {
+export async function federateGroups(
+  databaseUrl: string,
+  groups: GroupUrls,
+  reader?: string,
+  databaseCaFile?: string,
+): Promise<void> {
   const groupsDir = mkdtempSync(join(tmpdir(), 'plegwatch-groups-'));
   try {
     for (const [name, url] of Object.entries(groups)) {
       mkdirSync(join(groupsDir, name));
       writeFileSync(join(groupsDir, name, 'url'), `${url}\n`);
     }
-    await federate({ databaseUrl, groupsDir, reader, log: silent });
+    await federate({ databaseUrl, groupsDir, reader, databaseCaFile, log: silent });
   } finally {
     rmSync(groupsDir, { recursive: true });
   }
