@@ -31,6 +31,12 @@ test('the newest come first, those without a time last, and the next key decides
   ).toEqual(['a', 'b', 'c', 'd']);
 });
 
+test('times that differ by a microsecond are told apart', () => {
+  const [later, early] = ['2026-11-28T03:00:00.00001Z', '2026-11-28T03:00:00.000009Z'];
+  const at = newest((each: { readonly at: string | null }) => each.at);
+  expect(names(ordered([[row('a', early)], [row('b', later)]], at, byName))).toEqual(['b', 'a']);
+});
+
 test('the rows of one part stay in their order', () => {
   expect(names(ordered([[row('b'), row('a')]], byName))).toEqual(['b', 'a']);
 });

@@ -24,10 +24,12 @@ function compare(a: string | number | null, b: string | number | null): number {
   return Number(a) - Number(b);
 }
 
-/** The newest first. */
+/** The newest first, to the microsecond. */
 export const newest =
   <T>(at: (row: T) => string | null): SortKey<T> =>
   (row) => {
     const time = at(row);
-    return time === null ? null : -Date.parse(time);
+    if (time === null) return null;
+    const micros = /\.\d{3}(\d{1,3})/.exec(time)?.[1] ?? '';
+    return -(Date.parse(time) * 1000 + Number(micros.padEnd(3, '0')));
   };
