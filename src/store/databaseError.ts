@@ -139,6 +139,10 @@ export const isSchemaLacking = (error: unknown): boolean =>
 /** Whether a lock was not granted in time. */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
+/** Whether the answer to a statement did not come: whatever is sent after it waits as well. */
+export const isUnanswered = (error: unknown): boolean =>
+  sqlState(error) === undefined && /read timeout|Connection terminated/.test(textOf(error));
+
 /** Whether a schema or table was made by another transaction at the same time. */
 export const isMadeAlready = (error: unknown): boolean => /^(23505|42P06|42P07)$/.test(sqlState(error) ?? '');
 

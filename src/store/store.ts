@@ -15,6 +15,7 @@ import {
   FleetError,
   isDeposed,
   isRowRefused,
+  isUnanswered,
   notGrantedError,
   notMigratedError,
 } from './databaseError.ts';
@@ -230,7 +231,7 @@ async function transaction<T>(
       await client.query('COMMIT');
       return result;
     } catch (error) {
-      broken = await rollback(client);
+      broken = await rollback(client, error);
       if (databaseErrorKind(error) !== 'conflict' || attempt === CONFLICT_ATTEMPTS) throw error;
     } finally {
       client.release(broken);
@@ -239,8 +240,9 @@ async function transaction<T>(
   }
 }
 
-/** Returns the error of a connection that cannot even roll back and must not be used again. */
-async function rollback(client: PoolClient): Promise<Error | undefined> {
+/** Returns the error of a connection that cannot even roll back and must not be used again; to close it rolls back as well. */
+async function rollback(client: PoolClient, failed: unknown): Promise<Error | undefined> {
+  if (failed instanceof Error && isUnanswered(failed)) return failed;
   try {
     await client.query('ROLLBACK');
     return undefined;

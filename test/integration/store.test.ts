@@ -23,7 +23,8 @@ import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, runText, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { passes, waitFor } from '../support/waitFor.ts';
+import { freeze, thaw } from '../support/sigstop.ts';
+import { passes, until, waitFor } from '../support/waitFor.ts';
 
 const POD = ['pod_uid', 'pod_namespace', 'pod_name'];
 const VERSION = ['runtime_name', 'runtime_version', 'kubelet_version'];
@@ -375,6 +376,30 @@ needs('postgres')('the store', () => {
     expect(databaseErrorKind(error)).toBe('outage');
     await store.ping();
     await store.close();
+  });
+
+  it('a transaction that Postgres no longer answers ends with the first statement that is not answered', async () => {
+    const store = await openStore({ databaseUrl: await server.database(), log: silent });
+    let backend = 0;
+    // A statement that nobody answers ends by a timer; no other one comes.
+    const timers: (() => void)[] = [];
+    const failed = store.transaction(async (sql) => {
+      const [row] = await runText<{ pid: number }>(sql, 'SELECT pg_backend_pid() AS pid');
+      backend = row?.pid ?? 0;
+      await freeze(backend);
+      vi.stubGlobal('setTimeout', (run: () => void) => timers.push(run));
+      return runText(sql, 'SELECT 1');
+    });
+    try {
+      await until(() => timers.length > 0);
+      timers[0]?.();
+      await expect(failed).rejects.toThrow('Query read timeout');
+      expect(timers).toHaveLength(1);
+    } finally {
+      vi.unstubAllGlobals();
+      thaw(backend);
+      await store.close();
+    }
   });
 
   it('a gap that a killed agent left open ends at the next incarnation, and one of a live agent stays open', async () => {
