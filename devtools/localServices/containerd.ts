@@ -8,7 +8,7 @@
  */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
+import { PlegwatchError } from '../../src/platform/errors.ts';
 import { cgroupOf, cleanUpContainerd } from './containerdCleanup.ts';
 import { isCriReady } from './criReadiness.ts';
 import { type LocalService, startService } from './localService.ts';
@@ -172,9 +172,7 @@ async function importImages(
   // 1.6 always imports locally and has no flag for it.
   const local = version === '1.6' ? [] : ['--local'];
   for (const [name, file] of files) {
-    await importImage(() =>
-      ctr(['images', 'import', ...local, '--snapshotter', 'native', '--index-name', name, file]),
-    );
+    await ctr(['images', 'import', ...local, '--snapshotter', 'native', '--index-name', name, file]);
   }
   // The CRI notices an imported image after a moment, and labels it.
   await waitFor('the CRI lists the imported images', 240_000, async () => {
@@ -183,21 +181,6 @@ async function importImages(
       lines.some((line) => line.startsWith(`${name} `) && line.includes('io.cri-containerd.image=managed')),
     );
   });
-}
-
-/** How often the garbage collector of 1.6 may take what is being imported: it was seen once, in its first seconds. */
-const IMPORTS = 5;
-
-async function importImage(importOnce: () => Promise<string>): Promise<void> {
-  for (let left = IMPORTS - 1; ; left -= 1) {
-    try {
-      await importOnce();
-      return;
-    } catch (error) {
-      const isCollected = /content digest \S+: not found/.test(messageOf(error));
-      if (!isCollected || left === 0) throw error;
-    }
-  }
 }
 
 interface Configuration {
@@ -229,6 +212,10 @@ function configuration({ version, dir, runc, plugins }: Configuration): string {
 root = "${dir}/root"
 state = "${dir}/state"
 disabled_plugins = [${unwanted.map((name) => `"io.containerd.${name}"`).join(', ')}]
+
+# At its start the collector of 1.6 may take a layer that is being imported, which then counts as imported for good.
+[plugins."io.containerd.gc.v1.scheduler"]
+  startup_delay = "1h"
 
 [grpc]
   address = "${dir}/containerd.sock"
