@@ -4,17 +4,18 @@
  */
 import { cpus } from 'node:os';
 import { randomFor } from '../../devtools/simulator/random.ts';
+import { CLUSTER } from '../../test/support/batches.ts';
 import { TrafficNode, type TrafficRates } from '../../test/support/storedBytes.ts';
 import { barPlot } from '../barPlot.ts';
 import { quantile } from '../statistics.ts';
 import type { TableRow } from '../table.ts';
-import { COMMIT_TIMES, minuteLag } from './commitLag.ts';
-import { startControllerSystem } from './controllerSystem.ts';
+import { COMMIT_TIMES, type CommitLag, minuteLag } from './commitLag.ts';
+import { type ProcessorTime, startControllerSystem } from './controllerSystem.ts';
 import { type BenchPart, log, SHORT } from './part.ts';
-import { type PlannedBatch, SealedSenders } from './sealedSenders.ts';
+import { type PlannedBatch, type PlayedPlan, SealedSenders } from './sealedSenders.ts';
 
 const QUEUES = 16;
-const NODES = SHORT ? 200 : 5_000;
+export const NODES = SHORT ? 200 : 5_000;
 const SECONDS = SHORT ? 10 : 60;
 const MINUTE_MS = 60_000;
 /** A node on which nothing happens reports this many minutes together. */
@@ -35,70 +36,100 @@ export const calmNodes: BenchPart = {
   name: 'calm',
   title: `${NODES.toLocaleString('en')} calm nodes`,
   async run() {
-    const system = await startControllerSystem({ queues: QUEUES, postgres: COMMIT_TIMES });
-    try {
-      const names = Array.from({ length: NODES }, (_, n) => `node-${n}`);
-      log(`calm: the first batches of ${NODES} nodes`);
-      const senders = await SealedSenders.start(system, names);
-      try {
-        log(`calm: ${SECONDS} s`);
-        const plan = planOf(names);
-        const played = await senders.play(plan, IDLE_ASK_MS);
-        const lag = await minuteLag(system.postgres.url, played.from, played.to);
-        const seconds = (played.to - played.from) / 1000;
-        const share = (ms: number) => ms / 1000 / seconds;
-        const { controller, postgres, redis } = played.used;
-        const [together, all] = [share(controller + postgres), share(controller + postgres + redis)];
-        const limit = NODES * Math.min(1 / share(controller), cpus().length / all);
-        const rows: TableRow[] = [
-          {
-            what: 'controller and Postgres',
-            figure: `${percent(together)} of a core (${percent(share(controller))} and ${percent(share(postgres))})`,
-            ...judged(together, BUDGET.controllerAndPostgres),
-          },
-          {
-            what: 'Redis',
-            figure: `${percent(share(redis))} of a core`,
-            ...judged(share(redis), BUDGET.redis),
-          },
-          {
-            what: '  from a record of minutes to its row: p99 (p50, longest)',
-            figure: `${lag.p99.toFixed(0)} ms (${lag.p50.toFixed(0)}, ${lag.max.toFixed(0)}), of these ${LINGER_MS} in the agent`,
-          },
-          {
-            what: '  batches',
-            figure: `${(plan.length / seconds).toFixed(0)} a second, sent ${Math.round(quantile(played.late, 0.99))} ms late (p99); ${played.unanswered} still wait; senders ${percent(share(played.sendersMs))} of a core`,
-          },
-          {
-            what: '  such nodes that would fill this machine, or one core with the controller, by arithmetic',
-            figure: `${Math.floor(limit / 1_000).toLocaleString('en')},000`,
-          },
-        ];
-        const svg = barPlot({
-          title: `What ${NODES.toLocaleString('en')} calm nodes take`,
-          unit: '% of a core',
-          groups: [
-            {
-              name: 'one minute',
-              bars: [
-                { name: 'controller', mean: 100 * share(controller) },
-                { name: 'Postgres', mean: 100 * share(postgres) },
-                { name: 'Redis', mean: 100 * share(redis) },
-              ],
-            },
+    const { used, batchesASecond, late, unanswered, senders, lag } = await calmMinute([CLUSTER]);
+    const { controller, postgres, redis } = used;
+    const [together, all] = [controller + postgres, controller + postgres + redis];
+    const limit = NODES * Math.min(1 / controller, cpus().length / all);
+    const rows: TableRow[] = [
+      {
+        what: 'controller and Postgres',
+        figure: `${percent(together)} of a core (${percent(controller)} and ${percent(postgres)})`,
+        ...judged(together, BUDGET.controllerAndPostgres),
+      },
+      {
+        what: 'Redis',
+        figure: `${percent(redis)} of a core`,
+        ...judged(redis, BUDGET.redis),
+      },
+      {
+        what: '  from a record of minutes to its row: p99 (p50, longest)',
+        figure: `${lag.p99.toFixed(0)} ms (${lag.p50.toFixed(0)}, ${lag.max.toFixed(0)}), of these ${LINGER_MS} in the agent`,
+      },
+      {
+        what: '  batches',
+        figure: `${batchesASecond.toFixed(0)} a second, sent ${Math.round(quantile(late, 0.99))} ms late (p99); ${unanswered} still wait; senders ${percent(senders)} of a core`,
+      },
+      {
+        what: '  such nodes that would fill this machine, or one core with the controller, by arithmetic',
+        figure: `${Math.floor(limit / 1_000).toLocaleString('en')},000`,
+      },
+    ];
+    const svg = barPlot({
+      title: `What ${NODES.toLocaleString('en')} calm nodes take`,
+      unit: '% of a core',
+      groups: [
+        {
+          name: 'one minute',
+          bars: [
+            { name: 'controller', mean: 100 * controller },
+            { name: 'Postgres', mean: 100 * postgres },
+            { name: 'Redis', mean: 100 * redis },
           ],
-        });
-        return { rows, plots: [{ file: 'calm.svg', svg }] };
-      } finally {
-        await senders.close();
-      }
-    } finally {
-      await system.stop();
-    }
+        },
+      ],
+    });
+    return { rows, plots: [{ file: 'calm.svg', svg }] };
   },
 };
 
-const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
+/** In shares of a core. */
+interface CalmMinute {
+  readonly used: ProcessorTime;
+  readonly senders: number;
+  readonly batchesASecond: number;
+  /** In milliseconds. */
+  readonly late: readonly number[];
+  readonly lag: CommitLag;
+  readonly unanswered: number;
+}
+
+/** 5,000 calm nodes of each cluster, for a minute. */
+export async function calmMinute(clusters: readonly string[]): Promise<CalmMinute> {
+  const system = await startControllerSystem({ queues: QUEUES, clusters, postgres: COMMIT_TIMES });
+  const senders: SealedSenders[] = [];
+  try {
+    const names = Array.from({ length: NODES }, (_, n) => `node-${n}`);
+    for (const cluster of clusters) {
+      log(`calm: the first batches of ${NODES} nodes`);
+      senders.push(await SealedSenders.start(system, names, cluster));
+    }
+    log(`calm: ${SECONDS} s`);
+    const plan = planOf(names);
+    const played = await Promise.all(senders.map((each) => each.play(plan, IDLE_ASK_MS)));
+    const from = Math.min(...played.map((each) => each.from));
+    const to = Math.max(...played.map((each) => each.to));
+    // Each of them counts what all take.
+    const share = (of: (one: PlayedPlan) => number) =>
+      played.reduce((sum, one) => sum + of(one) / (one.to - one.from), 0) / played.length;
+    return {
+      used: {
+        controller: share(({ used }) => used.controller),
+        postgres: share(({ used }) => used.postgres),
+        redis: share(({ used }) => used.redis),
+      },
+      senders: share(({ sendersMs }) => sendersMs),
+      batchesASecond: (1000 * plan.length * clusters.length) / (to - from),
+      late: played.flatMap(({ late }) => late),
+      lag: await minuteLag(system.postgres.url, from, to),
+      unanswered: Math.min(...played.map(({ unanswered }) => unanswered)),
+    };
+  } finally {
+    for (const each of senders) each.close();
+    await system.stop();
+  }
+}
+
+export const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
 
 /** The budgets are for all nodes. */
 const judged = (share: number, budget: number): Pick<TableRow, 'budget' | 'met'> =>

@@ -62,6 +62,8 @@ export interface ControllerSystem {
 
 export interface ControllerSystemOptions {
   readonly queues: number;
+  /** They share Redis and Postgres, and each has a controller of its own. Default: that of test/support/batches.ts. */
+  readonly clusters?: readonly string[];
   /** More than one: a Redis Cluster. Default: one Redis. */
   readonly masters?: number;
   /** Settings of the first controller. Default: it has no API server. */
@@ -70,9 +72,10 @@ export interface ControllerSystemOptions {
   readonly postgres?: Readonly<Record<string, string>>;
 }
 
-/** Starts all of it with one controller. The cluster is that of test/support/batches.ts. */
+/** Starts all of it with one controller for each cluster. */
 export async function startControllerSystem({
   queues,
+  clusters = [CLUSTER],
   masters = 1,
   settings,
   postgres: more = {},
@@ -80,12 +83,13 @@ export async function startControllerSystem({
   const stops: Stops = [];
   const stop = () => stopAll(stops, 'See what still runs with ps, and stop it.');
   try {
-    const redis = await startRedisOf(masters);
+    const redis = await startRedisOf(masters, clusters);
     stops.push(() => redis.stop());
     const postgres = await startPostgres({ settings: { ...POSTGRES_SETTINGS, ...more } });
     stops.push(() => postgres.stop());
     const databaseUrl = await createControllerRole(postgres.url);
-    const grant = ['--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`, '--queues', `${queues}`];
+    const roles = clusters.map((cluster) => `${CONTROLLER_ROLE}=${cluster}`).join(',');
+    const grant = ['--controller-roles', roles, '--queues', `${queues}`];
     await run(process.execPath, [CLI, 'migrate', '--database-url', postgres.url, ...grant]);
     const client = connectRedis(
       { redisUrl: redis.url },
@@ -93,22 +97,25 @@ export async function startControllerSystem({
     );
     stops.push(() => client.disconnect());
     const controllers: LocalPlegwatch[] = [];
-    const addController = async (more: PlegwatchSettings = {}) => {
-      const redisUrl = redis.urlOf('controller', CLUSTER);
+    const addController = async (more: PlegwatchSettings = {}, cluster = CLUSTER) => {
+      const redisUrl = redis.urlOf('controller', cluster);
       const kube = more.kubeconfig === undefined ? { noKube: 'true' } : {};
       const controller = await startPlegwatch({
         cli: CLI,
         command: 'controller',
-        settings: { cluster: CLUSTER, redisUrl, databaseUrl, ...kube, ...more },
+        settings: { cluster, redisUrl, databaseUrl, ...kube, ...more },
       });
       stops.push(() => controller.stop());
       controllers.push(controller);
       return controller;
     };
-    await addController(settings);
+    for (const cluster of clusters) await addController(settings, cluster);
     return {
       ...{ redis, client, postgres, databaseUrl, controllers, queues, addController, stop },
-      left: () => inputsLeft(client, queues),
+      async left() {
+        const counts = await Promise.all(clusters.map((cluster) => inputsLeft(client, queues, cluster)));
+        return counts.reduce((sum, count) => sum + count, 0);
+      },
       countProcessorTime() {
         const begun = [controllers.map(({ pid }) => pid), [postgres.pid], redis.pids].map((pids) => ({
           pids,
@@ -128,12 +135,12 @@ export async function startControllerSystem({
   }
 }
 
-async function startRedisOf(masters: number): Promise<BenchRedis> {
+async function startRedisOf(masters: number, clusters: readonly string[]): Promise<BenchRedis> {
   if (masters > 1) {
     const cluster = await startRedisCluster(masters);
     return { ...cluster, pids: cluster.masters.map(({ pid }) => pid) };
   }
-  const redis = await startRedis();
+  const redis = await startRedis({ clusters });
   return { url: redis.url, urlOf: redis.urlOf, stop: () => redis.stop(), pids: [redis.pid] };
 }
 

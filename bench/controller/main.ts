@@ -11,6 +11,7 @@ import { loadAverage } from '../processes.ts';
 import { machine, writeResult } from '../results.ts';
 import { markdown, printed } from '../table.ts';
 import { bytes } from './bytes.ts';
+import { calmClusters } from './calmClusters.ts';
 import { calmNodes } from './calmNodes.ts';
 import { FSYNC } from './controllerSystem.ts';
 import { drain } from './drain.ts';
@@ -27,6 +28,7 @@ const PARTS: readonly BenchPart[] = [
   drain,
   eventToRow,
   calmNodes,
+  calmClusters,
   lockedNodes,
   twoControllers,
   reports,

@@ -39,7 +39,7 @@ export interface PlannedBatch {
   readonly isSign?: boolean;
 }
 
-interface PlayedPlan {
+export interface PlayedPlan {
   /** When it began and when its last batch was due, in milliseconds since 1970. */
   readonly from: number;
   readonly to: number;
@@ -88,6 +88,7 @@ const CALIBRATION = 200;
 
 export class SealedSenders {
   readonly #system: ControllerSystem;
+  readonly #cluster: string;
   readonly #connections: readonly RedisClient[];
   readonly #agents: ReadonlyMap<string, Agent>;
   #failure: unknown = null;
@@ -95,19 +96,27 @@ export class SealedSenders {
   private constructor(
     system: ControllerSystem,
     connections: readonly RedisClient[],
-    nodes: readonly string[],
+    { nodes, cluster }: { readonly nodes: readonly string[]; readonly cluster: string },
   ) {
     this.#system = system;
+    this.#cluster = cluster;
     this.#connections = connections;
     this.#agents = new Map(
-      nodes.map((name, n) => [name, agentOf(name, connections[n % connections.length], system.queues)]),
+      nodes.map((name, n) => [
+        name,
+        agentOf({ name, cluster }, connections[n % connections.length], system.queues),
+      ]),
     );
   }
 
   /** Returns when the store knows each node. */
-  static async start(system: ControllerSystem, nodes: readonly string[]): Promise<SealedSenders> {
-    const connections = Array.from({ length: CONNECTIONS }, () => connectTo(system));
-    const senders = new SealedSenders(system, connections, nodes);
+  static async start(
+    system: ControllerSystem,
+    nodes: readonly string[],
+    cluster = CLUSTER,
+  ): Promise<SealedSenders> {
+    const connections = Array.from({ length: CONNECTIONS }, () => connectTo(system, cluster));
+    const senders = new SealedSenders(system, connections, { nodes, cluster });
     const hello = nodes.map((node) => ({ node, at: 0, objects: [], records: () => [streamSession()] }));
     for (const one of hello) {
       const { batch, agent } = await senders.#seal(one, Date.now());
@@ -189,7 +198,7 @@ export class SealedSenders {
   }
 
   async #askFor(agent: Agent): Promise<void> {
-    const [json] = await agent.redis.hmget(ackReplyKey(CLUSTER, agent.name), agent.incarnation.epoch);
+    const [json] = await agent.redis.hmget(ackReplyKey(this.#cluster, agent.name), agent.incarnation.epoch);
     const reply = parseAckReply(json ?? '');
     if (reply.ok && reply.value.ackedSeq >= agent.sent) agent.askAt = null;
   }
@@ -200,7 +209,7 @@ export class SealedSenders {
     return setInterval(() => {
       for (due += perTick; due >= 1; due -= 1) {
         const redis = this.#connections[Math.floor(due) % this.#connections.length];
-        redis?.getrange(flowSettingsKey(CLUSTER), 0, MAX_VALUE_BYTES).catch(this.#failed);
+        redis?.getrange(flowSettingsKey(this.#cluster), 0, MAX_VALUE_BYTES).catch(this.#failed);
       }
     }, 100);
   }
@@ -238,7 +247,9 @@ export class SealedSenders {
     const { at, isSign = false, objects } = planned;
     const times = { mono0: t(at), wall0: wall(at) };
     const known = isSign ? { known: { decided: t(at - 10_000), scraped: t(at - 1_000) } } : {};
-    return incarnation.batch(next, planned.records({ t, wall }), { ...times, ...known, objects });
+    return incarnation.batch(next, planned.records({ t, wall }), {
+      ...{ cluster: this.#cluster, ...times, ...known, objects },
+    });
   }
 
   #agentOf({ node }: PlannedBatch): Agent {
@@ -248,11 +259,15 @@ export class SealedSenders {
   }
 }
 
-function agentOf(name: string, redis: RedisClient | undefined, queues: number): Agent {
+function agentOf(
+  { name, cluster }: { readonly name: string; readonly cluster: string },
+  redis: RedisClient | undefined,
+  queues: number,
+): Agent {
   invariant(redis, 'there is a connection');
   const incarnation = agentIncarnation(name, 1, STARTED_AGO_MS);
   const { wall0, mono0 } = incarnation.batch(1, []);
-  const inbox = new Inbox(redis, CLUSTER, name);
+  const inbox = new Inbox(redis, cluster, name);
   inbox.select(queues);
   return {
     ...{ name, redis, inbox, incarnation, startedUs: wall0 - mono0 },
@@ -261,8 +276,8 @@ function agentOf(name: string, redis: RedisClient | undefined, queues: number): 
 }
 
 /** A connection as an agent's, for many nodes. */
-const connectTo = ({ redis: { urlOf } }: ControllerSystem): RedisClient =>
+const connectTo = ({ redis: { urlOf } }: ControllerSystem, cluster: string): RedisClient =>
   connectRedis(
-    { redisUrl: urlOf('agent', CLUSTER) },
+    { redisUrl: urlOf('agent', cluster) },
     { maxRetry: millis(1_000), onError: () => undefined, patient: true },
   );

@@ -128,12 +128,12 @@ export function createSender(redisUrl: string, queueCount: number): Sender {
 }
 
 /** Inputs in all inboxes, and jobs in the queues that are not done. */
-export async function inputsLeft(redis: RedisClient, queues: number): Promise<number> {
+export async function inputsLeft(redis: RedisClient, queues: number, cluster = CLUSTER): Promise<number> {
   const counts = await Promise.all(
     Array.from({ length: queues }, async (_, queue) => {
-      const key = `${queuePrefix(CLUSTER, queue)}:${QUEUE_NAME}`;
+      const key = `${queuePrefix(cluster, queue)}:${QUEUE_NAME}`;
       return [
-        await redis.hlen(inboxKey(CLUSTER, queue)),
+        await redis.hlen(inboxKey(cluster, queue)),
         await redis.llen(`${key}:wait`),
         await redis.llen(`${key}:active`),
         await redis.zcard(`${key}:delayed`),
