@@ -7,7 +7,8 @@ import type { TableRow } from '../table.ts';
 import { calmMinute, NODES, percent } from './calmNodes.ts';
 import { type BenchPart, SHORT } from './part.ts';
 
-const COUNTS = SHORT ? [1, 2] : [1, 2, 4, 8];
+const isLong = process.env['PLEGWATCH_BENCH_LONG'] === '1';
+const COUNTS = SHORT ? [1, 2] : isLong ? [1, 2, 4, 8] : [1, 4];
 
 export const calmClusters: BenchPart = {
   name: 'clusters',
