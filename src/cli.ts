@@ -1,7 +1,7 @@
 /*
  * The command line of plegwatch.
  */
-import { type CommandLine, commandWith, report, runCommandLine } from './platform/commandLine.ts';
+import { type CommandLine, commandWith, printError, runCommandLine } from './platform/commandLine.ts';
 import { createLogger } from './platform/log.ts';
 import { complain, print, printStyled } from './platform/printable.ts';
 import { stopSignal } from './platform/stopSignal.ts';
@@ -238,7 +238,7 @@ const commandLine: CommandLine = {
             runExport({
               ...{ ...config, store, print: (line) => print(`${line}\n`) },
               fail(view, error) {
-                process.exitCode = report(`plegwatch export ${view}`, explain(error));
+                process.exitCode = printError(`plegwatch export ${view}`, explain(error));
               },
             }),
           );

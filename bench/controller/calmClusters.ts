@@ -7,8 +7,8 @@ import type { TableRow } from '../table.ts';
 import { calmMinute, NODES, percent } from './calmNodes.ts';
 import { type BenchPart, SHORT } from './part.ts';
 
-const isLong = process.env['PLEGWATCH_BENCH_LONG'] === '1';
-const COUNTS = SHORT ? [1, 2] : isLong ? [1, 2, 4, 8] : [1, 4];
+const LONG = process.env['PLEGWATCH_BENCH_LONG'] === '1';
+const COUNTS = SHORT ? [1, 2] : LONG ? [1, 2, 4, 8] : [1, 4];
 
 export const calmClusters: BenchPart = {
   name: 'clusters',

@@ -40,7 +40,7 @@ export async function runCommandLine(commandLine: CommandLine): Promise<void> {
   try {
     await programOf(commandLine).parseAsync(withHelpFlag(process.argv.slice(2)), { from: 'user' });
   } catch (error) {
-    process.exitCode = report(commandLine.name, error);
+    process.exitCode = printError(commandLine.name, error);
   }
 }
 
@@ -74,7 +74,7 @@ function withHelpFlag(args: readonly string[]): string[] {
 }
 
 /** Prints an error, and returns the exit code. `name`: of what failed. */
-export function report(name: string, error: unknown): number {
+export function printError(name: string, error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
   if (error instanceof PlegwatchError) {
     complain(`${name}: ${error.message}\n${error.cure}  [${error.code}]`);

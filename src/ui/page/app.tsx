@@ -145,7 +145,7 @@ function View({ place, go }: ViewProps<Place>) {
   const subject = subjectOf(place);
   const last = useRef(subject);
   useLayoutEffect(() => {
-    // The focused element is gone with the view before. Before the new view is painted: nobody's key is lost.
+    // The focused element is gone with the view before. The focus moves before the new view is painted, so that no key is lost.
     if (last.current !== subject) main.current?.focus({ preventScroll: true });
     last.current = subject;
   }, [subject]);
