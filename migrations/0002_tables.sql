@@ -25,7 +25,7 @@ INSERT INTO store.maintenance DEFAULT VALUES;
 
 --   uid                         that of its Namespace kube-system, which says whether a cluster is the one that has this name; null while it is not known
 --   signatures_required_since   since when no unsigned batch of it is stored; null while nodes without a key may send some
---   otlp_since                  since when its findings and mode changes are sent to OpenTelemetry; null while they are not
+--   otlp_since                  since when its evidence is sent to OpenTelemetry; null while they are not
 CREATE TABLE store.cluster (
   cluster_id int2 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text NOT NULL UNIQUE,
@@ -876,10 +876,12 @@ CREATE TABLE store.rejected (
 );
 
 -- The outbox of records for OpenTelemetry (src/controller/otlp): a row is added with the record, and deleted when that was accepted.
---   what         mode_change or finding, of context_id and seq; finding_resolved, of finding_id
---   day          of the mode change or the finding; of the resolution
+--   what         mode_change or finding, of context_id and seq; finding_resolved, of finding_id; pleg_verdict, on the period that ended at ended_at
+--   day          of the mode change, the finding, the resolution or the end of the period
 CREATE TABLE store.otlp_outbox (
   outbox_id int8 GENERATED ALWAYS AS IDENTITY,
+  added_at timestamptz NOT NULL DEFAULT now(),
+  ended_at timestamptz,
   cluster_id int2 NOT NULL,
   node_id int4 NOT NULL,
   day date NOT NULL,
@@ -892,18 +894,36 @@ CREATE INDEX otlp_outbox_order ON store.otlp_outbox (cluster_id, outbox_id);
 
 CREATE FUNCTION store.add_to_outbox() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF TG_TABLE_NAME IN ('mode_change', 'finding') THEN
-    INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, context_id, seq)
-    SELECT a.cluster_id, a.node_id, a.day, TG_TABLE_NAME, a.context_id, a.seq
-    FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id WHERE c.otlp_since IS NOT NULL ORDER BY a.seq;
-  ELSE
-    INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, finding_id)
-    SELECT a.cluster_id, a.node_id, a.day, 'finding_resolved', a.finding_id
-    FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id WHERE c.otlp_since IS NOT NULL AND a.what = 'resolved' ORDER BY a.at;
-  END IF;
+  CASE TG_TABLE_NAME
+    WHEN 'mode_change', 'finding' THEN
+      INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, context_id, seq)
+      SELECT a.cluster_id, a.node_id, a.day, TG_TABLE_NAME, a.context_id, a.seq
+      FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id WHERE c.otlp_since IS NOT NULL ORDER BY a.seq;
+    WHEN 'finding_update' THEN
+      INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, finding_id)
+      SELECT a.cluster_id, a.node_id, a.day, 'finding_resolved', a.finding_id
+      FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id WHERE c.otlp_since IS NOT NULL AND a.what = 'resolved' ORDER BY a.at;
+    -- The periods of store.pleg_verdict that a row ends.
+    WHEN 'relist_minute' THEN
+      INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, ended_at)
+      SELECT a.cluster_id, a.node_id, a.day, 'pleg_verdict', a.kubelet_counted_to
+      FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id
+      WHERE (a.kubelet_hist[12] > 0 OR a.kubelet_last_seen_age_ms > 10000) AND a.kubelet_counted_to IS NOT NULL AND c.otlp_since IS NOT NULL
+      ORDER BY a.seq;
+    WHEN 'node_condition' THEN
+      INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, ended_at)
+      SELECT a.cluster_id, a.node_id, a.day, 'pleg_verdict', a.at
+      FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id
+      JOIN LATERAL (
+        SELECT k.status, k.message FROM store.node_condition k WHERE k.node_id = a.node_id AND k.at < a.at ORDER BY k.at DESC LIMIT 1
+      ) ended ON ended.status <> 'True' AND ended.message ~ 'PLEG|\mpleg\M'
+      WHERE c.otlp_since IS NOT NULL;
+  END CASE;
   RETURN NULL;
 END $$;
 REVOKE ALL ON FUNCTION store.add_to_outbox() FROM PUBLIC;
 CREATE TRIGGER add_to_outbox AFTER INSERT ON store.mode_change REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.add_to_outbox();
 CREATE TRIGGER add_to_outbox AFTER INSERT ON store.finding REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.add_to_outbox();
 CREATE TRIGGER add_to_outbox AFTER INSERT ON store.finding_update REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.add_to_outbox();
+CREATE TRIGGER add_to_outbox AFTER INSERT ON store.relist_minute REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.add_to_outbox();
+CREATE TRIGGER add_to_outbox AFTER INSERT ON store.node_condition REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.add_to_outbox();

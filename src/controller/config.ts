@@ -149,7 +149,7 @@ export const CONTROLLER_SETTINGS = {
   ),
   otlpEndpoint: optional(
     'url',
-    'collector of OpenTelemetry, to which findings and mode changes are sent as logs, by OTLP over HTTP; headers and certificates by OTEL_EXPORTER_OTLP_ variables',
+    'collector of OpenTelemetry, to which findings, mode changes and verdicts are sent as logs, by OTLP over HTTP; headers and certificates by OTEL_EXPORTER_OTLP_ variables',
     collectorUrl,
   ),
   nodeRowsPerDay: withDefault(

@@ -72,7 +72,7 @@ export class ControllerMetrics extends MetricSet {
   );
   readonly otlpRecords = this.counter(
     'otlp_records_total',
-    'Findings, resolutions and mode changes for OpenTelemetry, by result.',
+    'Findings, resolutions, mode changes and verdicts for OpenTelemetry, by result.',
     { result: OTLP_RESULTS },
   );
   readonly leader = this.gauge('leader', '1 if this controller writes the reports.');

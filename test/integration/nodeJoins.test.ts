@@ -55,7 +55,7 @@ needs('postgres')('a table with rows of nodes', () => {
     expect(rows).toEqual([]);
   });
 
-  it('is partitioned at most once, by ranges, and has no rule, and no trigger but those that add minutes to hours and records to a queue', async () => {
+  it('is partitioned at most once, by ranges, and has no rule, and no trigger but those that add minutes to hours and records to an outbox', async () => {
     const { rows } = await client.query(
       `SELECT t.oid::regclass::text AS table FROM (${OF_NODES}) t
         WHERE EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_class c ON c.oid = p.partrelid

@@ -1,5 +1,5 @@
 /*
- * Findings and mode changes, from a real Postgres to a real collector of OpenTelemetry.
+ * Findings, mode changes and verdicts, from a real Postgres to a real collector of OpenTelemetry.
  */
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -98,6 +98,53 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
       'plegwatch.to_mode': 'Fallback',
       'plegwatch.kubelet_version': 'v1.36.3',
     });
+  });
+
+  test('a verdict says what the view says, once the period has ended', async () => {
+    const cluster = await newCluster();
+    await start(cluster, { verdictsAfterMs: 0 });
+    const id = await evidence.node('node-v');
+    await evidence.slowRelist(id);
+    await evidence.minutes(id, 1);
+    await evidence.condition(
+      'node-v',
+      'PLEG is not healthy: pleg was last seen active 3m1s ago; threshold is 3m0s',
+    );
+    await received(cluster, 1);
+    expect(await waiting()).toBe(0);
+    await evidence.condition('node-v', '');
+    await evidence.condition('node-v', 'container runtime is down');
+    const records = await received(cluster, 2);
+    expect(records.map(({ eventName, severityText, body }) => [eventName, severityText, body])).toEqual([
+      ['plegwatch.pleg_verdict', 'WARN', 'PLEG slow: kubelet: only the kubelet waited for lists'],
+      ['plegwatch.pleg_verdict', 'WARN', expect.stringMatching(/^PLEG unhealthy: unknown: /)],
+    ]);
+    const views = await query<{ view: object }>(
+      databaseUrl,
+      'SELECT to_jsonb(v) AS view FROM plegwatch.pleg_verdicts v ORDER BY kind',
+    );
+    for (const [i, { view }] of views.entries()) {
+      const said = Object.entries(view).filter(
+        ([key, value]) => value !== null && key !== 'cluster' && key !== 'node',
+      );
+      const { 'log.record.uid': uid, ...attributes } = records[i]?.attributes ?? {};
+      expect(Object.keys(attributes)).toHaveLength(said.length);
+      expect(uid).toMatch(/^node-v\/(slow|unhealthy)\/20/);
+    }
+    expect(await waiting()).toBe(0);
+  });
+
+  test('a verdict waits until evidence of its period had time to come', async () => {
+    const cluster = await newCluster();
+    await start(cluster);
+    const id = await evidence.node('node-w');
+    await evidence.slowRelist(id);
+    await evidence.missed(id, 'not-waiting');
+    const records = await received(cluster, 1);
+    expect(records.map(({ eventName }) => eventName)).toEqual(['plegwatch.finding']);
+    await waitFor('only the verdict waits', async () => (await waiting()) === 1);
+    await query(databaseUrl, "UPDATE store.otlp_outbox SET added_at = added_at - interval '5 minutes'");
+    await received(cluster, 2);
   });
 
   test('records that were stored while the collector was down, or while nobody led, are sent when both are back', async () => {

@@ -86,13 +86,13 @@ export class EvidenceFixture {
     await this.due(id);
   }
 
-  /** Adds a Ready condition with this message to a Node that is stored. Returns its id. */
+  /** Adds a Ready condition with this message to a Node that is stored; an empty message: it is ready. Returns its id. */
   async condition(name: string, message: string): Promise<number> {
     const id = await this.#idOf(name);
     await this.#do(`SELECT store.make_partition('node_condition', (now() AT TIME ZONE 'UTC')::date)`, []);
     await this.#do(
       `INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message)
-       VALUES (now(), (now() AT TIME ZONE 'UTC')::date, $1, $2, 'False', 'KubeletNotReady', $3)`,
+       VALUES (now(), (now() AT TIME ZONE 'UTC')::date, $1, $2, CASE $3 WHEN '' THEN 'True' ELSE 'False' END, 'Kubelet' || CASE $3 WHEN '' THEN 'Ready' ELSE 'NotReady' END, $3)`,
       [id, this.#clusterId, message],
     );
     return id;
@@ -137,6 +137,19 @@ export class EvidenceFixture {
        FROM store.node, generate_series(0, $3::int4 - 1) AS i, LATERAL (SELECT now() - ($3::int4 - i) * interval '1 minute' AS at) AS m
        WHERE node_id = $1`,
       [id, first, count],
+    );
+  }
+
+  /** Adds a minute in which the kubelet's relist took twelve seconds, of which eleven were a list. */
+  async slowRelist(id: number): Promise<void> {
+    await this.minutes(id, 1);
+    await this.#do(
+      `WITH m AS (DELETE FROM store.relist_minute WHERE node_id = $1 AND seq = $2 RETURNING *)
+       INSERT INTO store.relist_minute
+       SELECT (jsonb_populate_record(m, jsonb_build_object('kubelet_counted_from', m.minute, 'kubelet_counted_to', m.ended_at,
+         'kubelet_hist', '{0,0,0,0,0,0,0,0,0,0,0,1}'::int2[], 'kubelet_relists', 1, 'kubelet_relist_us', 12000000, 'kubelet_longest_list_us', 11000000,
+         'kubelet_sandbox_lists', 1, 'kubelet_container_lists', 1, 'kubelet_sandbox_list_us', 11000000, 'kubelet_container_list_us', 1000))).* FROM m`,
+      [id, this.#seq],
     );
   }
 

@@ -1,6 +1,6 @@
 /*
- * A finding, its resolution or a mode change as a log record of OpenTelemetry: what the view `findings` or `mode_changes` says of it, with the names of
- * the semantic conventions where they have one, and `plegwatch.` and the name of the column where not.
+ * A finding, its resolution, a mode change or a verdict as a log record of OpenTelemetry: what the view `findings`, `mode_changes` or `pleg_verdicts`
+ * says of it, with the names of the semantic conventions where they have one, and `plegwatch.` and the name of the column where not.
  */
 import { type Attributes, type HrTime, SeverityNumber } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -43,14 +43,16 @@ export function logRecordOf({
   record,
 }: Outgoing): ReadableLogRecord | null {
   if (record === null || at === null) return null;
-  const warns = what !== 'finding_resolved' && WARNS.includes(record['kind'] ?? record['to_mode']);
+  const warns =
+    what === 'pleg_verdict' ||
+    (what !== 'finding_resolved' && WARNS.includes(record['kind'] ?? record['to_mode']));
   return {
     hrTime: hrTime(at),
     hrTimeObserved: hrTime(wallNow()),
     eventName: `plegwatch.${what}`,
     severityNumber: warns ? SeverityNumber.WARN : SeverityNumber.INFO,
     severityText: warns ? 'WARN' : 'INFO',
-    body: what === 'mode_change' ? sentenceOfMode(record) : sentenceOfFinding(what, record),
+    body: sentenceOf(what, record),
     resource: resourceFromAttributes({
       'service.name': 'plegwatch',
       'k8s.cluster.name': text(record['cluster']),
@@ -64,10 +66,20 @@ export function logRecordOf({
 }
 
 /** The same whenever it is sent again. Only with its node: finding ids are an agent's word. */
-function uidOf(what: Outgoing['what'], record: Row): string {
-  const own =
-    what === 'mode_change' ? `${text(record['epoch'])}/${text(record['seq'])}` : text(record['finding_id']);
-  return `${text(record['node'])}/${own}${what === 'finding_resolved' ? '/resolved' : ''}`;
+const uidOf = (what: Outgoing['what'], record: Row): string =>
+  [text(record['node']), ...keyOf(what, record)].join('/');
+
+function keyOf(what: Outgoing['what'], record: Row): readonly string[] {
+  switch (what) {
+    case 'finding':
+      return [text(record['finding_id'])];
+    case 'finding_resolved':
+      return [text(record['finding_id']), 'resolved'];
+    case 'mode_change':
+      return [text(record['epoch']), text(record['seq'])];
+    case 'pleg_verdict':
+      return [text(record['kind']), text(record['to_at'])];
+  }
 }
 
 function attributesOf(record: Row): Attributes {
@@ -80,16 +92,31 @@ function attributesOf(record: Row): Attributes {
   return attributes;
 }
 
-function sentenceOfFinding(what: Outgoing['what'], record: Row): string {
-  const pod = [record['pod_namespace'], record['pod_name']].filter(Boolean).join('/');
-  const of = [pod || record['container_id'], record['container_name']].filter(Boolean).join(' ');
-  const parts = [record['kind'], record['event_type'], of === '' ? null : `of ${of}`].filter(Boolean);
-  return `${parts.join(' ')}${what === 'finding_resolved' ? ': resolved' : ''}`;
+function sentenceOf(what: Outgoing['what'], record: Row): string {
+  switch (what) {
+    case 'finding':
+      return sentenceOfFinding(record);
+    case 'finding_resolved':
+      return `${sentenceOfFinding(record)}: resolved`;
+    case 'mode_change':
+      return `PLEG mode ${text(record['from_mode'])} -> ${text(record['to_mode'])}${after(record['reason'])}`;
+    case 'pleg_verdict':
+      return `PLEG ${text(record['kind'])}: ${[record['verdict'], subjectOf(record)].filter(Boolean).join(' ')}${after(record['why'])}`;
+  }
 }
 
-function sentenceOfMode({ from_mode: from, to_mode: to, reason }: Row): string {
-  return `PLEG mode ${text(from)} -> ${text(to)}${reason ? `: ${text(reason)}` : ''}`;
+const sentenceOfFinding = (record: Row): string =>
+  [record['kind'], record['event_type'], of(subjectOf(record))].filter(Boolean).join(' ');
+
+/** The pod and the container that a record is about; empty if there is none. */
+function subjectOf(record: Row): string {
+  const pod = [record['pod_namespace'], record['pod_name']].filter(Boolean).join('/');
+  return [pod || record['container_id'], record['container_name']].filter(Boolean).join(' ');
 }
+
+const of = (subject: string): string => (subject === '' ? '' : `of ${subject}`);
+
+const after = (reason: unknown): string => (reason ? `: ${text(reason)}` : '');
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : String(value ?? ''));
 

@@ -1,5 +1,5 @@
 /*
- * Sends findings, their resolutions and mode changes to a collector of OpenTelemetry, by OTLP over HTTP. Only the leader does.
+ * Sends findings, their resolutions, mode changes and verdicts to a collector of OpenTelemetry, by OTLP over HTTP. Only the leader does.
  *
  * While it is to send, every transaction that stores one of them puts it into store.otlp_outbox (a trigger), from where it is deleted once the
  * collector has accepted it: a record may be sent twice, with the same log.record.uid. While the collector does not answer, the newest 100,000 wait
@@ -25,6 +25,8 @@ const PERIOD_MS = 2_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 60_000 };
 const AT_ONCE = 500;
 const MAX_WAITING = 100_000;
+/** A verdict rests on everything that was stored of its period, and minutes of it may come later than the one that ended it. */
+const VERDICTS_AFTER_MS = 300_000;
 /** The exporter gives up when a connection is idle, but not one on which an answer comes byte by byte. */
 const MAX_REQUEST_MS = 300_000;
 /** The statuses of a wrong address, or a caller without the right. */
@@ -41,6 +43,7 @@ export interface OtlpSenderOptions {
   readonly onResult: (result: OtlpResult, count: number) => void;
   /** For tests. */
   readonly maxWaiting?: number;
+  readonly verdictsAfterMs?: number;
   readonly maxRequestMs?: number;
 }
 
@@ -92,7 +95,8 @@ class OtlpSender {
 
   /** Sends what waits. Returns after how many milliseconds to look again; throws if the collector did not accept it. */
   async pass(signal: AbortSignal): Promise<number> {
-    const { store, cluster: name, log, onResult, maxWaiting = MAX_WAITING } = this.#options;
+    const { store, cluster: name, log, onResult } = this.#options;
+    const { maxWaiting = MAX_WAITING, verdictsAfterMs = VERDICTS_AFTER_MS } = this.#options;
     const clusterId = await store.ensureCluster(name);
     await store.query((db) =>
       db
@@ -105,7 +109,7 @@ class OtlpSender {
       onResult('dropped', dropped);
       log.warn({ dropped }, 'too many records wait for the collector: the oldest were dropped');
     }
-    const { rows } = await store.run(listOutbox, [clusterId, AT_ONCE]);
+    const { rows } = await store.run(listOutbox, [clusterId, AT_ONCE, verdictsAfterMs]);
     const records = this.#exporter.recordsOf(rows);
     const refusals = records.length > 0 ? await this.#send(records, signal) : [];
     const [refusal] = refusals;

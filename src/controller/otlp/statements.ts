@@ -13,7 +13,7 @@ export const listOutbox = statement(
   listOutboxSql,
   rowOf({
     outbox_id: otlpOutbox.outbox_id,
-    what: word('finding', 'finding_resolved', 'mode_change'),
+    what: word('finding', 'finding_resolved', 'mode_change', 'pleg_verdict'),
     cluster_uid: cluster.uid,
     at: nullable(int8),
     record: nullable(json(v.record(v.string(), v.unknown()))),

@@ -1,6 +1,6 @@
 -- Deletes expired rows of tables that are not partitioned: gaps that ended or were left open by a closed epoch, what Nodes and their
 -- conditions were before that, of the heads of a day whose events are gone all but the last of each chain, lags, watches that nobody reads for,
--- the queue for OpenTelemetry where no controller leads any more, and refused input.
+-- the outbox for OpenTelemetry where no controller leads any more, and refused input.
 WITH oldest AS (
   SELECT now() - max(value::int4) FILTER (WHERE key = 'finding_retention_days') * interval '1 day' AS gap,
          now() - max(value::int4) FILTER (WHERE key = 'event_retention_days') * interval '1 day' AS rejected

@@ -1,13 +1,17 @@
--- The oldest $2 records in the outbox of cluster $1. at: microseconds since 1970. record: the row of the view findings or mode_changes; null,
--- like at, where it was deleted since.
-SELECT o.outbox_id, o.what, c.uid AS cluster_uid, (extract(epoch FROM coalesce(f.at, m.at)) * 1000000)::int8 AS at,
-       coalesce(f.record, m.record) AS record
+-- The oldest $2 records in the outbox of cluster $1, verdicts $3 milliseconds after they were added. at: microseconds since 1970. record: the row of
+-- the view findings, mode_changes or pleg_verdicts; null, like at, where it was deleted since.
+SELECT o.outbox_id, o.what, c.uid AS cluster_uid, (extract(epoch FROM coalesce(f.at, m.at, v.at)) * 1000000)::int8 AS at,
+       coalesce(f.record, m.record, v.record) AS record
 FROM (
   -- A resolution names its finding by the id that an agent gave, which many may have: one of them is sent. OFFSET 0 makes columns of the keys, and
   -- only columns are looked up by an index.
-  SELECT q.outbox_id, q.cluster_id, q.node_id, q.what, coalesce(r.context_id, q.context_id) AS context_id, coalesce(r.seq, q.seq) AS seq,
+  SELECT q.outbox_id, q.cluster_id, q.node_id, q.what, q.ended_at, coalesce(r.context_id, q.context_id) AS context_id, coalesce(r.seq, q.seq) AS seq,
          coalesce(r.day, q.day) AS day
-  FROM (SELECT * FROM store.otlp_outbox WHERE cluster_id = $1::int2 ORDER BY outbox_id LIMIT $2::int4) q
+  FROM (
+    SELECT * FROM store.otlp_outbox
+    WHERE cluster_id = $1::int2 AND (what <> 'pleg_verdict' OR added_at <= now() - $3::int4 * interval '1 millisecond')
+    ORDER BY outbox_id LIMIT $2::int4
+  ) q
   LEFT JOIN LATERAL (
     SELECT r.context_id, r.seq, r.day FROM store.finding r WHERE r.node_id = q.node_id AND r.finding_id = q.finding_id LIMIT 1
   ) r ON true
@@ -31,4 +35,9 @@ LEFT JOIN LATERAL (
   ) v
   WHERE t.node_id = o.node_id AND t.context_id = o.context_id AND t.seq = o.seq AND t.day = o.day
 ) m ON true
+LEFT JOIN LATERAL (
+  SELECT d.to_at AS at, jsonb_build_object('cluster', c.name, 'node', n.name) || (to_jsonb(d) - '{node_id,cluster_id}'::text[]) AS record
+  FROM store.pleg_verdict d JOIN store.node n ON n.node_id = d.node_id
+  WHERE d.node_id = o.node_id AND d.to_at = o.ended_at LIMIT 1
+) v ON o.what = 'pleg_verdict'
 ORDER BY o.outbox_id
