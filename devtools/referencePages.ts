@@ -35,7 +35,15 @@ import {
 } from '../src/store/settings.ts';
 import { UI_SETTINGS } from '../src/ui/settings.ts';
 import { CRD, templateOf, withStatus } from './crd.ts';
-import { chartFor, containerdRuns, inSource, matrix, situations, withGenerated } from './versions/pages.ts';
+import {
+  chartFor,
+  containerdRuns,
+  inSource,
+  leastKubernetes,
+  matrix,
+  situations,
+  withGenerated,
+} from './versions/pages.ts';
 import { readResults } from './versions/results.ts';
 import { viewsPage } from './viewsPage.ts';
 
@@ -288,11 +296,12 @@ function migrations(): string {
 const textOf = (path: string): string => readFileSync(at(path), 'utf8');
 const definition = withStatus(textOf(CRD));
 const runs = readResults();
+const least = leastKubernetes(runs, LEAST_OF_TEMPLATES);
 const pages: Readonly<Record<string, string>> = {
-  'README.md': withGenerated(textOf('README.md'), matrix(runs, row)),
+  'README.md': withGenerated(textOf('README.md'), matrix(runs, least, row)),
   [MODES]: withGenerated(textOf(MODES), situations(runs, row)),
   [RUNTIME_RUNS]: withGenerated(textOf(RUNTIME_RUNS), containerdRuns(runs), inSource),
-  [CHART]: chartFor(textOf(CHART), runs, LEAST_OF_TEMPLATES),
+  [CHART]: chartFor(textOf(CHART), least),
   [CRD]: definition,
   'helm/plegwatch/templates/crd.yaml': templateOf(definition),
   'docs/reference/settings.md': settingsPage(),

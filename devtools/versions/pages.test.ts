@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chartFor, containerdRuns, matrix, situations } from './pages.ts';
+import { chartFor, containerdRuns, leastKubernetes, matrix, situations } from './pages.ts';
 import { type PairRun, readResults } from './results.ts';
 
 const row = (...cells: readonly string[]): string => `|${cells.join('|')}|\n`;
@@ -17,7 +17,7 @@ const runOf = (kubelet: string, containerd: string, passed = true): PairRun => (
 });
 
 test('a pair that was not run says so, one that failed too, and one that nobody recommends is empty', () => {
-  const text = matrix([runOf('1.36', '2.2'), runOf('1.37', '2.3', false)], row);
+  const text = matrix([runOf('1.36', '2.2'), runOf('1.37', '2.3', false)], '1.28', row);
   expect(text).toContain('|1.36.2||not run|2026-11-25|not run|not run|');
   expect(text).toContain('|1.37.2||||**failed** 2026-11-25|not run|');
 });
@@ -26,7 +26,7 @@ test('a pair that was run with other versions than the table names says with whi
   const older = runOf('1.36', '2.4');
   const later = runOf('1.37', '2.4');
   const runs = [older, { ...later, versions: { ...later.versions, containerd: ['2.4.10'] } }];
-  const text = matrix(runs, row);
+  const text = matrix(runs, '1.28', row);
   expect(text).toContain('|1.36.2||not run|not run|not run|2026-11-25|');
   expect(text).toContain('|1.37.2||||not run|2026-11-25 (1.37.2 with 2.4.10)|');
 });
@@ -54,12 +54,14 @@ test('a result of only some pairs is listed with those, and a kubelet with all o
 });
 
 test('the chart is for Kubernetes from the lowest version that passed, and from that which its templates need', () => {
-  const chart = "kubeVersion: '>=1.20.0-0'\n";
-  expect(chartFor(chart, [runOf('1.33', '2.1'), runOf('1.30', '2.1', false)], '1.28')).toBe(
-    "kubeVersion: '>=1.33.0-0'\n",
-  );
-  expect(chartFor(chart, [runOf('1.9', '2.1')], '1.28')).toBe("kubeVersion: '>=1.28.0-0'\n");
-  expect(() => chartFor(chart, [], '1.28')).toThrow('make versions');
+  expect(leastKubernetes([runOf('1.33', '2.1'), runOf('1.30', '2.1', false)], '1.28')).toBe('1.33');
+  expect(leastKubernetes([runOf('1.9', '2.1')], '1.28')).toBe('1.28');
+  expect(() => leastKubernetes([], '1.28')).toThrow('make versions');
+});
+
+test('chart and README name the same version of Kubernetes', () => {
+  expect(chartFor("kubeVersion: '>=1.20.0-0'\n", '1.33')).toBe("kubeVersion: '>=1.33.0-0'\n");
+  expect(matrix([runOf('1.36', '2.2')], '1.33', row)).toContain('Kubernetes 1.33 or later');
 });
 
 test('the profiles of containerd are verified by those that passed with any kubelet, each listed once', () => {

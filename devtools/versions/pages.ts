@@ -22,8 +22,8 @@ export function withGenerated(file: string, text: string, comment = inMarkdown):
   return `${file.slice(0, before)}${begin}\n${text}\n${file.slice(rest)}`;
 }
 
-/** Kubelets down, containerds across. A pair that was not run says so. */
-export function matrix(runs: readonly PairRun[], row: Row): string {
+/** Kubelets down, containerds across. A pair that was not run says so. Below, the least version of Kubernetes for the chart. */
+export function matrix(runs: readonly PairRun[], least: string, row: Row): string {
   const tried = pairs(runs);
   const head = row(
     'kubelet',
@@ -45,7 +45,8 @@ export function matrix(runs: readonly PairRun[], row: Row): string {
       (run) =>
         `\nUnder a running agent, kubelet ${run.kubelet} and containerd ${run.containerd}: ${resultOf(run)}.\n`,
     );
-  return head + row(...['', ...CONTAINERDS].map(() => '---')) + rows.join('') + upgrades.join('');
+  const table = head + row(...['', ...CONTAINERDS].map(() => '---')) + rows.join('');
+  return `${table}${upgrades.join('')}\nThe chart needs Kubernetes ${least} or later.\n`;
 }
 
 /** The pairs that passed, and by situation and by what plegwatch said in it: with which of them it was so. */
@@ -66,15 +67,18 @@ export function situations(runs: readonly PairRun[], row: Row): string {
   return `${about}\n\n${row('situation', 'mode or verdict, and with which')}${row('---', '---')}${rows.join('')}`;
 }
 
-/** The chart, for Kubernetes from the lowest version that was run, unless its own templates need a later one. */
-export function chartFor(chart: string, runs: readonly PairRun[], leastOfTemplates: string): string {
+/** The chart, for Kubernetes from the least version on. */
+export const chartFor = (chart: string, least: string): string =>
+  chart.replace(/^kubeVersion: .*$/m, `kubeVersion: '>=${least}.0-0'`);
+
+/** The lowest version that was run, unless the chart's templates need a later one. */
+export function leastKubernetes(runs: readonly PairRun[], leastOfTemplates: string): string {
   const [lowest] = pairs(runs)
     .filter(({ passed }) => passed)
     .map(({ kubelet }) => kubelet)
     .sort(compareVersions);
   if (lowest === undefined) throw new Error('no run has passed; run make versions');
-  const least = compareVersions(lowest, leastOfTemplates) < 0 ? leastOfTemplates : lowest;
-  return chart.replace(/^kubeVersion: .*$/m, `kubeVersion: '>=${least}.0-0'`);
+  return compareVersions(lowest, leastOfTemplates) < 0 ? leastOfTemplates : lowest;
 }
 
 /** The entries of runtimeRuns.ts: the containerds of the pairs that passed. */

@@ -33,7 +33,7 @@ export const REPORT_STATUS = object('The evidence at observedAt. There is no spe
       },
     ),
     'lastSeen?': time(
-      'When its last batch was stored. Absent if none was, and while the agent reports; SQL has the current value.',
+      'When it is last known to have run. Absent if never, and while the agent reports; SQL has the current value.',
     ),
   }),
   runtime: object('The container runtime, as it names itself.', {
@@ -66,7 +66,7 @@ export const REPORT_STATUS = object('The evidence at observedAt. There is no spe
       'Active, Arming (no event yet), Silent (state changes but no events), Starved (no events any more), Interrupted, Unsupported or Disabled (by the runtime), Unsafe (subscribing would harm the node), Off (by setting), or Unknown (a silent agent, or none).',
     ),
     'since?': time(
-      'When it entered this state. Unknown: when the last batch was stored; absent if none was.',
+      'When it entered this state. Unknown: when an agent is last known to have run; absent if never.',
     ),
     'reason?': text(256, 'Reason for the state.'),
     'lastError?': text(256, 'Error that ended the last subscription.'),
