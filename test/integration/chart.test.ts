@@ -549,6 +549,24 @@ needs('helm')('a rendered release', () => {
       );
     });
 
+    test('is admitted where pods of its priority need a quota that names it, as on GKE', async () => {
+      const quotasOf = async (values: Values) =>
+        (await render({ ...MINIMAL, ...values })).filter(({ kind }) => kind === 'ResourceQuota');
+      const [quota, ...others] = await quotasOf({
+        agentPools: [{ name: 'a' }, { name: 'b', priorityClassName: 'own' }, { name: 'c' }],
+      });
+      expect(others).toEqual([]);
+      expect(quota?.spec).toEqual({
+        hard: { pods: '1G' },
+        scopeSelector: {
+          matchExpressions: [
+            { scopeName: 'PriorityClass', operator: 'In', values: ['system-node-critical'] },
+          ],
+        },
+      });
+      expect(await quotasOf({ agent: { priorityClassName: '' } })).toEqual([]);
+    });
+
     test('has longer to end than it tries to deliver what it has', async () => {
       const { terminationGracePeriodSeconds = 30 } = podOf(await render(MINIMAL), 'plegwatch-agent');
       const { intervalHandOver } = defaultsOf({ intervalHandOver: AGENT_SETTINGS.intervalHandOver });
