@@ -3,8 +3,11 @@
  *
  * The groups are read anew for each question, so that none is forgotten, and the store of one is opened when it is first asked. A group that cannot be
  * asked is an error, which names it.
+ *
+ *   answering ── a question waits, and a ping beside it too ──► silent: each question fails at once ── a ping is answered ──► answering
  */
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
+import { sleep } from '../platform/sleep.ts';
 import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';
 import { databaseErrorKind, FleetError, GroupError, isOfDatabase, isSchemaLacking } from './databaseError.ts';
 import type { RowOf } from './statement.ts';
@@ -24,6 +27,10 @@ export interface FleetStore extends OpenStore {
   parts(): Promise<readonly GroupStore[]>;
 }
 type Open = (group: DatabaseSettings) => Promise<Store>;
+
+const PING_PAUSE_MS = 1_000;
+/** Less than a connection may take, so that a group that hangs is one that does not answer, and no connection that failed. */
+const SILENT_AFTER_MS = 4_000;
 
 /** As {@link openStore}, or the fleet whose database it is. */
 export async function openReadStore(options: StoreOptions): Promise<OpenStore> {
@@ -86,7 +93,12 @@ export class GroupStore implements LongReadStore {
   readonly #row: GroupRow;
   readonly #settings: DatabaseSettings;
   readonly #open: Open;
+  readonly #closing = new AbortController();
   #opening: Promise<Store> | undefined;
+  /** Those who wait for an answer: called with the error if the group turns silent. */
+  readonly #waiting = new Set<(error: GroupError) => void>();
+  #silence: GroupError | undefined;
+  #isWatched = false;
 
   constructor(row: GroupRow, open: Open) {
     this.#row = row;
@@ -101,16 +113,60 @@ export class GroupStore implements LongReadStore {
   run: LongReadStore['run'] = (statement, values) => this.#ask((store) => store.run(statement, values));
   query: LongReadStore['query'] = (build) => this.#ask((store) => store.query(build));
   transaction: LongReadStore['transaction'] = (work) => this.#ask((store) => store.transaction(work));
-  withClient: LongReadStore['withClient'] = (work) => this.#ask((store) => store.withClient(work));
+  /** A silence that may be short ends no work that may take long. */
+  withClient: LongReadStore['withClient'] = (work) => this.#answer((store) => store.withClient(work));
   parts = async (): Promise<readonly GroupStore[]> => [this];
   ping = (): Promise<void> => this.#ask((store) => store.ping());
 
   async close(): Promise<void> {
+    this.#closing.abort();
     // One that could not be opened was reported to who asked.
     await this.#opening?.then((store) => store.close()).catch(() => undefined);
   }
 
   async #ask<T>(work: (store: Store) => Promise<T>): Promise<T> {
+    if (this.#silence !== undefined) throw this.#silence;
+    const silent = Promise.withResolvers<never>();
+    this.#waiting.add(silent.reject);
+    void this.#watch();
+    try {
+      return await Promise.race([this.#answer(work), silent.promise]);
+    } finally {
+      this.#waiting.delete(silent.reject);
+    }
+  }
+
+  /** Pings on a connection of its own while somebody waits, or the group is silent. */
+  async #watch(): Promise<void> {
+    if (this.#isWatched) return;
+    this.#isWatched = true;
+    const { signal } = this.#closing;
+    await sleep(PING_PAUSE_MS, signal);
+    while (!signal.aborted && (this.#waiting.size > 0 || this.#silence !== undefined)) {
+      let isLate = false;
+      const late = setTimeout(() => {
+        isLate = true;
+        this.#turnSilent();
+      }, SILENT_AFTER_MS);
+      // A group that refuses answers too.
+      const isAnswered = await this.#answer((store) => store.ping()).then(
+        () => true,
+        () => !isLate,
+      );
+      clearTimeout(late);
+      if (isAnswered) this.#silence = undefined;
+      await sleep(PING_PAUSE_MS, signal);
+    }
+    this.#isWatched = false;
+  }
+
+  #turnSilent(): void {
+    const silence = new Error(`timeout: no answer within ${SILENT_AFTER_MS / 1000} s`);
+    this.#silence = new GroupError(this.name, this.#settings, silence);
+    for (const fail of this.#waiting) fail(this.#silence);
+  }
+
+  async #answer<T>(work: (store: Store) => Promise<T>): Promise<T> {
     const store = await this.#opened().catch((error: unknown) => {
       throw new GroupError(this.name, this.#settings, error);
     });

@@ -16,6 +16,7 @@ import { CLI } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { emptyFleet, federateGroups } from '../support/fleetDatabase.ts';
+import { HangingFront } from '../support/hangingFront.ts';
 import { needs } from '../support/needs.ts';
 import { writeHistory } from '../support/storedHistory.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';
@@ -353,6 +354,35 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
     await passes(async () =>
       expect(nodesIn((await page.get('fleet')).text)).toEqual(['lima', 'paris', 'rome']),
     );
+  });
+
+  it('the page asks a group that hangs once, names it until it answers, and answers about the others meanwhile', async () => {
+    const { hostname, port } = new URL(west);
+    const front = await HangingFront.to(hostname, Number(port));
+    const own = await emptyFleet(server);
+    const ofWest = new URL(await server.reader(west));
+    ofWest.host = `127.0.0.1:${front.port}`;
+    await federateGroups(own, { west: ofWest.href, other: await server.reader(await group('oslo')) });
+    const shown = await startPage(own);
+    try {
+      expect(nodesIn((await shown.get('fleet')).text)).toEqual(['lima', 'oslo']);
+      front.hang();
+      await passes(async () => expect((await shown.get('fleet')).status).toBe(503));
+      const before = front.held;
+      const asked = Array.from({ length: 10 }, (_, n) => `search?q=pod-${n}`);
+      for (const path of asked) {
+        expect(JSON.parse((await shown.get(path)).text)).toMatchObject({
+          error: { code: 'DATABASE_AWAY', message: 'Postgres of group west does not answer.' },
+        });
+        expect((await shown.get('timeline?cluster=oslo&node=oslo')).status).toBe(200);
+      }
+      expect(front.held - before).toBeLessThan(asked.length);
+      front.goOn();
+      await passes(async () => expect(nodesIn((await shown.get('fleet')).text)).toEqual(['lima', 'oslo']));
+    } finally {
+      front.stop();
+      await shown.stop();
+    }
   });
 
   it('a program that asks by mcp is told which one it was, also by the questions that the fleet database answers', async () => {
