@@ -23,7 +23,7 @@ CREATE POLICY own_rows ON store.access FOR SELECT USING (pg_has_role(to_regrole(
 
 -- The clusters whose rows the current role may read, or write; null for every cluster, as the owner may. Policies ask it in a subquery: once
 -- in a statement, not once in a row. It is in PL/pgSQL because a session keeps its plan, and its search path is fixed so that no
--- caller can replace an operator.
+-- caller can replace an operator. A role that kept its rights on tables when it was renamed has no grants any more: nothing to read is an error.
 CREATE FUNCTION store.own_clusters(to_write bool) RETURNS int2[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -36,6 +36,10 @@ BEGIN
   INTO every, clusters
   FROM store.access a
   WHERE a.can_write >= to_write AND pg_has_role(to_regrole(quote_ident(a.role)), 'USAGE');
+  IF NOT to_write AND NOT every AND clusters = '{}' THEN
+    RAISE insufficient_privilege USING
+      MESSAGE = format('role %I may read no cluster: store.grant_reader grants it, also again after it was renamed', current_user);
+  END IF;
   RETURN CASE WHEN NOT every THEN clusters END;
 END $$;
 

@@ -132,6 +132,9 @@ export const isLoginRefused = (error: unknown): error is Error =>
 export const isRowRefused = (error: unknown): error is Error =>
   error instanceof Error && sqlState(error) === '42501' && /row-level security/.test(error.message);
 
+/** Whether the role lacks a right. */
+export const isRefused = (error: unknown): boolean => sqlState(error) === '42501';
+
 /** Whether a statement names a schema, relation, function or column that is not there. */
 export const isSchemaLacking = (error: unknown): boolean =>
   /^(42P01|3F000|42883|42703)/.test(sqlState(error) ?? '');

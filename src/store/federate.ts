@@ -33,6 +33,7 @@ import {
   beginFederate,
   fleetBasis,
   inPlainSession,
+  listClusters,
   listDependents,
   listGroupServers,
   listPublished,
@@ -125,7 +126,10 @@ async function readGroup({ groupsDir, databaseCaFile }: FederateOptions, name: s
       throw invalid(`Group ${name} lacks the user, the password or the database.`);
     const published = await withClient(settings, 'plegwatch federate', async (sql) => {
       await sql.run(inPlainSession);
-      return (await sql.run(listPublished)).rows;
+      const { rows } = await sql.run(listPublished);
+      // A role that may read no cluster is refused.
+      if (rows.length > 0) await sql.run(listClusters);
+      return rows;
     });
     if (published.length === 0)
       throw new PlegwatchError(

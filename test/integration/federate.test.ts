@@ -105,6 +105,30 @@ needs('postgres')('a fleet database', () => {
     await expect(query(reader, 'DROP VIEW plegwatch.nodes')).rejects.toThrow(/must be owner/);
   });
 
+  it('is an error to a user of a group that was renamed there, and federate names the group, with and without --reader', async () => {
+    const [renamed, reader] = [await readerOf(west, 'lima'), userOf(await server.role(fleet, 'reader'))];
+    const url = new URL(renamed);
+    url.username = `${url.username}_new`;
+    await superuser(`ALTER ROLE ${userOf(renamed)} RENAME TO ${url.username}`);
+    const groups = { east: readers.east, west: url.href };
+    const isRefused = {
+      code: 'DATABASE_REFUSED',
+      message: expect.stringMatching(`groups-.*/west.* role ${url.username} may read no cluster`),
+    };
+    await expect(federateGroups(fleet, groups)).rejects.toMatchObject(isRefused);
+    await expect(federateGroups(fleet, groups, reader)).rejects.toMatchObject(isRefused);
+    await query(
+      fleet,
+      `ALTER USER MAPPING FOR CURRENT_USER SERVER plegwatch_west OPTIONS (SET user '${url.username}', SET password '${url.password}')`,
+    );
+    try {
+      for (const asked of ['SELECT * FROM plegwatch.nodes', 'SELECT * FROM plegwatch.miss_rate()'])
+        await expect(query(fleet, asked), asked).rejects.toThrow(/may read no cluster/);
+    } finally {
+      await federateGroups(fleet, readers);
+    }
+  });
+
   it('has what groups of different versions share, and calls functions of them with every argument', async () => {
     const older = await group('oslo');
     await query(older, 'DROP VIEW plegwatch.short_lives');

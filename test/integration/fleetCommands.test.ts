@@ -266,17 +266,17 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
   const superuser = (statement: string) => query(server.part.url, statement);
   const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
-  async function whileWestIsAway<T>(work: () => Promise<T>): Promise<T> {
-    await superuser(`ALTER DATABASE ${nameOf(west)} CONNECTION LIMIT 0`);
-    await superuser(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${nameOf(west)}'`,
-    );
+  async function whileAway<T>(databaseUrl: string, work: () => Promise<T>): Promise<T> {
+    const name = nameOf(databaseUrl);
+    await superuser(`ALTER DATABASE ${name} CONNECTION LIMIT 0`);
+    await superuser(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
     try {
       return await work();
     } finally {
-      await superuser(`ALTER DATABASE ${nameOf(west)} CONNECTION LIMIT -1`);
+      await superuser(`ALTER DATABASE ${name} CONNECTION LIMIT -1`);
     }
   }
+  const whileWestIsAway = <T>(work: () => Promise<T>) => whileAway(west, work);
 
   beforeAll(async () => {
     server = await startServer();
@@ -544,6 +544,33 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
     ]);
     const asked = { name: 'timeline', arguments: { node: 'paris' } };
     expect(JSON.stringify(await withMcp(own, (client) => client.callTool(asked)))).toContain(sentence);
+  });
+
+  it('the page and doctor name a group in which the role of the fleet was renamed', async () => {
+    const own = await emptyFleet(server);
+    const renamed = new URL(await server.reader(await group('nice')));
+    await federateGroups(own, { west: await server.reader(west), renamed: renamed.href });
+    const shown = await startPage(own);
+    try {
+      await superuser(`ALTER ROLE ${renamed.username} RENAME TO renamed_reader`);
+      await query(
+        own,
+        "ALTER USER MAPPING FOR CURRENT_USER SERVER plegwatch_renamed OPTIONS (SET user 'renamed_reader')",
+      );
+      expect(JSON.parse((await shown.get('fleet')).text)).toMatchObject({
+        error: { message: 'Postgres of group renamed cannot be used.', cure: expect.stringContaining('log') },
+      });
+    } finally {
+      await shown.stop();
+    }
+    expect((await doctorOf(own)).problems).toContainEqual(
+      expect.objectContaining({
+        name: 'group renamed',
+        status: 'failed',
+        message: expect.stringContaining('role renamed_reader may read no cluster'),
+        cure: expect.stringContaining('grant the role'),
+      }),
+    );
   });
 
   it('the page names the groups that have one cluster, and asks a group that is added at once', async () => {

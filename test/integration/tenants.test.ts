@@ -318,6 +318,18 @@ needs('postgres')('two clusters on one database', () => {
       expect(updated).toEqual([]);
     });
 
+    it('a role that was renamed is refused, and reads again when it is granted again', async () => {
+      const role = new URL(await server.role(owner, 'before'));
+      await query(owner, "SELECT store.grant_reader($1, 'one')", [role.username]);
+      expect(await counted(role.href, 'plegwatch.nodes')).toBe(1);
+      await query(server.part.url, `ALTER ROLE ${role.username} RENAME TO afterwards`);
+      role.username = 'afterwards';
+      for (const asked of ['plegwatch.nodes', 'plegwatch.miss_rate()', 'store.cluster'])
+        await expect(counted(role.href, asked)).rejects.toThrow(/role afterwards may read no cluster/);
+      await query(owner, "SELECT store.grant_reader('afterwards', 'one')");
+      expect(await counted(role.href, 'plegwatch.nodes')).toBe(1);
+    });
+
     it('revoked rights are gone: those on one cluster, and in the end all', async () => {
       const role = await server.role(owner, 'revoked');
       const { username } = new URL(role);

@@ -73,6 +73,6 @@ function whyNone(known: number, asked: readonly string[] | null): string {
   if (known > 0)
     return 'No node is known yet: no agent has reported, and no controller has listed the Nodes.';
   return asked === null
-    ? 'The database has no cluster, or the role of plegwatch ui may read none: store.grant_reader grants it.'
+    ? 'The database has no cluster.'
     : `The database has no cluster ${asked.join(', ')}, or the role of plegwatch ui may not read it: store.grant_reader grants it.`;
 }

@@ -6,7 +6,7 @@
 import { PlegwatchError } from '../../platform/errors.ts';
 import { Permits } from '../../platform/permits.ts';
 import { sleep } from '../../platform/sleep.ts';
-import { databaseErrorKind, GroupError } from '../../store/databaseError.ts';
+import { databaseErrorKind, GroupError, isRefused } from '../../store/databaseError.ts';
 import { groupsHave, storesOf } from '../../store/notFound.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { command, type Statement } from '../../store/statement.ts';
@@ -146,9 +146,10 @@ export function databaseRefusal(error: unknown): RequestError | undefined {
     const cure = 'Ask for a shorter period, or make the database faster.';
     return new RequestError('TOO_SLOW', `${postgres} did not answer within 15 s.`, cure, { cause: error });
   }
-  if (kind !== 'outage' && kind !== 'conflict') return undefined;
   const reason = error instanceof GroupError ? error.cause : error;
-  if (reason instanceof PlegwatchError && reason.code !== 'DATABASE_UNREACHABLE') {
+  const isAnswered = reason instanceof PlegwatchError && reason.code !== 'DATABASE_UNREACHABLE';
+  if (kind !== 'outage' && kind !== 'conflict' && !isRefused(reason)) return undefined;
+  if (isAnswered || isRefused(reason)) {
     const cure =
       'The log of plegwatch ui says why, and plegwatch doctor what to do. It is tried again by itself.';
     return new RequestError('DATABASE_AWAY', `${postgres} cannot be used.`, cure, { cause: error });
