@@ -187,16 +187,25 @@ export class FleetError extends PlegwatchError {
   }
 }
 
+interface FailedGroup {
+  readonly name: string;
+  readonly settings: DatabaseSettings;
+  readonly mayHave: GroupError['mayHave'];
+}
+
 /** An error of the database of one group of a fleet, which is its cause. */
 export class GroupError extends Error {
   override readonly name = 'GroupError';
   readonly group: string;
   readonly settings: DatabaseSettings;
+  /** Whether the group has the cluster, as far as is known. */
+  readonly mayHave: (cluster: string) => boolean;
 
-  constructor(group: string, settings: DatabaseSettings, cause: unknown) {
-    super(`Group ${group}: ${messageOf(cause)}`, { cause });
-    this.group = group;
+  constructor({ name, settings, mayHave }: FailedGroup, cause: unknown) {
+    super(`Group ${name}: ${messageOf(cause)}`, { cause });
+    this.group = name;
     this.settings = settings;
+    this.mayHave = mayHave;
   }
 }
 

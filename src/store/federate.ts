@@ -124,12 +124,10 @@ async function readGroup({ groupsDir, databaseCaFile }: FederateOptions, name: s
     const { user, password, database } = access;
     if (user === undefined || password === undefined || database === undefined)
       throw invalid(`Group ${name} lacks the user, the password or the database.`);
-    const published = await withClient(settings, 'plegwatch federate', async (sql) => {
+    const { published, clusters } = await withClient(settings, 'plegwatch federate', async (sql) => {
       await sql.run(inPlainSession);
       const { rows } = await sql.run(listPublished);
-      // A role that may read no cluster is refused.
-      if (rows.length > 0) await sql.run(listClusters);
-      return rows;
+      return { published: rows, clusters: rows.length === 0 ? [] : (await sql.run(listClusters)).rows };
     });
     if (published.length === 0)
       throw new PlegwatchError(
@@ -137,7 +135,9 @@ async function readGroup({ groupsDir, databaseCaFile }: FederateOptions, name: s
         `The database of group ${name} at ${databaseAt(settings)} has no schema plegwatch.`,
         'Run plegwatch migrate there, as its owner.',
       );
-    return { name, server: serverOptions(access, database), user: { user, password }, published };
+    const withNodes = clusters.flatMap((each) => (each.hasNodes ? [each.name] : []));
+    const of = { published, clusters: withNodes };
+    return { name, server: serverOptions(access, database), user: { user, password }, ...of };
   } catch (error) {
     if (!isOfDatabase(error)) throw error;
     const { code, message, cure } = explainDatabaseError(settings, error);

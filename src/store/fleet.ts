@@ -10,6 +10,7 @@ import { messageOf, PlegwatchError } from '../platform/errors.ts';
 import { sleep } from '../platform/sleep.ts';
 import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';
 import { databaseErrorKind, FleetError, GroupError, isOfDatabase, isSchemaLacking } from './databaseError.ts';
+import { clusterDigest } from './fleetSchema.ts';
 import type { RowOf } from './statement.ts';
 import { listGroups } from './statements.ts';
 import {
@@ -91,7 +92,7 @@ function fleetStore(settings: DatabaseSettings, own: Omit<OpenStore, 'parts'>, o
 
 export class GroupStore implements LongReadStore {
   readonly #row: GroupRow;
-  readonly #settings: DatabaseSettings;
+  readonly settings: DatabaseSettings;
   readonly #open: Open;
   readonly #closing = new AbortController();
   #opening: Promise<Store> | undefined;
@@ -102,13 +103,16 @@ export class GroupStore implements LongReadStore {
 
   constructor(row: GroupRow, open: Open) {
     this.#row = row;
-    this.#settings = { databaseUrl: urlOf(row), databaseSecretDir: undefined };
+    this.settings = { databaseUrl: urlOf(row), databaseSecretDir: undefined };
     this.#open = open;
   }
 
   get name(): string {
     return this.#row.name;
   }
+
+  /** By the last run of plegwatch federate. */
+  mayHave = (cluster: string): boolean => this.#row.clusters?.includes(clusterDigest(cluster)) ?? true;
 
   run: LongReadStore['run'] = (statement, values) => this.#ask((store) => store.run(statement, values));
   query: LongReadStore['query'] = (build) => this.#ask((store) => store.query(build));
@@ -162,16 +166,16 @@ export class GroupStore implements LongReadStore {
 
   #turnSilent(): void {
     const silence = new Error(`timeout: no answer within ${SILENT_AFTER_MS / 1000} s`);
-    this.#silence = new GroupError(this.name, this.#settings, silence);
+    this.#silence = new GroupError(this, silence);
     for (const fail of this.#waiting) fail(this.#silence);
   }
 
   async #answer<T>(work: (store: Store) => Promise<T>): Promise<T> {
     const store = await this.#opened().catch((error: unknown) => {
-      throw new GroupError(this.name, this.#settings, error);
+      throw new GroupError(this, error);
     });
     return work(store).catch((error: unknown) => {
-      throw isOfGroup(error) ? new GroupError(this.name, this.#settings, error) : error;
+      throw isOfGroup(error) ? new GroupError(this, error) : error;
     });
   }
 
@@ -182,7 +186,7 @@ export class GroupStore implements LongReadStore {
         'The role has no user there.',
         'Run plegwatch federate with --reader and this role, and with a user of every group.',
       );
-    const opening = this.#opening ?? this.#open(this.#settings);
+    const opening = this.#opening ?? this.#open(this.settings);
     this.#opening = opening;
     try {
       return await opening;

@@ -7,7 +7,7 @@ const calling = (name: string, args: string[], ...columns: string[]): Published 
 });
 const group = (name: string, ...published: Published[]) => ({
   ...{ name, server: { host: name }, user: { user: 'u', password: 'p' } },
-  published,
+  ...{ published, clusters: [] },
 });
 const place = { host: 'db', port: 5432 };
 

@@ -10,6 +10,7 @@
  * The owner of a group can publish anything, and statements made of it run as the owner of the fleet. So names are quoted here, types are words, and a
  * default calls nothing but now(): anything else is left out.
  */
+import { createHash } from 'node:crypto';
 import { escapeIdentifier, escapeLiteral } from 'pg';
 import type { DatabaseAccess } from './databaseAccess.ts';
 import type { RowOf } from './statement.ts';
@@ -24,7 +25,12 @@ export interface Group {
   readonly server: Readonly<Record<string, string>>;
   readonly user: { readonly user: string; readonly password: string };
   readonly published: readonly Published[];
+  /** Those with nodes. */
+  readonly clusters: readonly string[];
 }
+
+/** A group's clusters are kept for when it does not answer: so that a reader of one cluster learns no other name. */
+export const clusterDigest = (cluster: string): string => createHash('sha256').update(cluster).digest('hex');
 
 /** The schema of a group's foreign tables and its foreign server have one name. */
 export const serverOf = (group: Pick<Group, 'name'>): string => `plegwatch_${group.name}`;
@@ -135,6 +141,7 @@ export function viewsDdl(groups: readonly Group[], shared: readonly Published[],
   return [
     ...groups.flatMap((group) => [
       `CREATE SCHEMA ${quotedServer(group)}`,
+      `COMMENT ON SCHEMA ${quotedServer(group)} IS ${escapeLiteral(`clusters: ${group.clusters.map(clusterDigest).join(' ')}`)}`,
       ...views.map(({ name, columns }) => {
         const table = `${quotedServer(group)}.${escapeIdentifier(name)}`;
         const of = `OPTIONS (schema_name 'plegwatch', table_name ${escapeLiteral(name)})`;

@@ -3,6 +3,7 @@
  */
 
 import { PlegwatchError } from '../platform/errors.ts';
+import { GroupError } from './databaseError.ts';
 import { bytewise, oneOf } from './expressions.ts';
 import { nodes } from './schema/views.ts';
 import { listClusters } from './statements.ts';
@@ -18,7 +19,7 @@ export function notFound(what: string, name: string, known: readonly string[]): 
 
 /**
  * The stores that have rows of these clusters; undefined is all of them. Throws NOT_FOUND for a cluster of which this role may read nothing. A group of a
- * fleet that does not answer is an error, unless others have all clusters that are asked for.
+ * fleet that does not answer is an error, unless others have all clusters that are asked for, and it had none of them.
  */
 export async function storesOf<P extends Pick<ReadStore, 'transaction'>>(
   store: { parts(): Promise<readonly P[]> },
@@ -32,11 +33,14 @@ export async function storesOf<P extends Pick<ReadStore, 'transaction'>>(
     const answer = answers[at];
     return answer?.status === 'fulfilled' ? answer.value.rows.map((row) => ({ ...row, part })) : [];
   });
-  const failed = answers.find((answer) => answer.status === 'rejected');
   const isKnown = (asked ?? []).every((each) =>
     known.some(({ name, hasNodes }) => name === each && hasNodes),
   );
-  if (failed !== undefined && (asked === undefined || !isKnown)) throw failed.reason;
+  for (const answer of answers) {
+    if (answer.status === 'fulfilled') continue;
+    const mayHave = answer.reason instanceof GroupError ? answer.reason.mayHave : () => true;
+    if (!isKnown || asked === undefined || asked.some(mayHave)) throw answer.reason;
+  }
   const missing = asked?.find((each) => !known.some(({ name }) => name === each));
   if (missing !== undefined)
     throw notFound('cluster', missing, [...new Set(known.map(({ name }) => name))].sort());

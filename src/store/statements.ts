@@ -113,7 +113,7 @@ export const listPublished = statement(
 // Used by commands that read a fleet.
 export const listGroups = statement(
   listGroupsSql,
-  rowOf({ name: text, server: textArray, user: nullable(textArray) }),
+  rowOf({ name: text, server: textArray, user: nullable(textArray), clusters: nullable(text) }),
 );
 /** The roles that have a user in some groups of a fleet only, with the others. */
 export const listHalfReaders = statement(listHalfReadersSql, rowOf({ role: name, lacks: textArray }));

@@ -546,6 +546,35 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
     expect(JSON.stringify(await withMcp(own, (client) => client.callTool(asked)))).toContain(sentence);
   });
 
+  it('a group that does not answer is named where it had the cluster that is asked for, as another group has', async () => {
+    const [left, right] = [await group('paris', 'lyon'), await group('paris')];
+    const own = await emptyFleet(server);
+    await federateGroups(own, { left: await server.reader(left), right: await server.reader(right) });
+    const shown = await startPage(own);
+    try {
+      await whileAway(right, async () => {
+        for (const args of [
+          ['report', '--cluster', 'paris'],
+          ['timeline', 'paris', '--cluster', 'paris'],
+          ['report', '--cluster', 'lyon,paris'],
+        ]) {
+          const { code, stdout, stderr } = await run(own, args);
+          expect([args, code, stdout, stderr]).toEqual([args, 1, '', expect.stringContaining('Group right')]);
+        }
+        expect(await printed(own, ['report', '--cluster', 'lyon', '-o', 'csv'])).toContain('lyon');
+        expect(await shown.get('timeline?cluster=paris&node=paris')).toMatchObject({
+          status: 503,
+          text: expect.stringContaining('Postgres of group right'),
+        });
+        expect((await shown.get('timeline?cluster=lyon&node=lyon')).status).toBe(200);
+      });
+      const [comment] = await query(own, "SELECT obj_description('plegwatch_right'::regnamespace) AS text");
+      expect(comment?.['text']).not.toContain('paris');
+    } finally {
+      await shown.stop();
+    }
+  });
+
   it('the page and doctor name a group in which the role of the fleet was renamed', async () => {
     const own = await emptyFleet(server);
     const renamed = new URL(await server.reader(await group('nice')));
