@@ -96,6 +96,12 @@ export function readDatabaseAccess(settings: DatabaseSettings): DatabaseAccess {
   return { ...parts, tls: readTls(settings, { sslmode, ca, cert, key }) };
 }
 
+/** The file of the CA for the groups of the fleet at these settings. Throws SETTING_INVALID. */
+export function caFileOf(settings: DatabaseSettings): string | undefined {
+  const { ca } = readParts(settings);
+  return ca === SYSTEM ? settings.databaseCaFile : (ca ?? settings.databaseCaFile);
+}
+
 interface UrlParts extends Omit<DatabaseAccess, 'tls'> {
   readonly sslmode: SslMode | undefined;
   readonly ca: string | undefined;

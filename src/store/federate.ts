@@ -10,6 +10,7 @@ import { invariant } from '../platform/invariant.ts';
 import type { Logger } from '../platform/log.ts';
 import { withClient } from './connection.ts';
 import {
+  caFileOf,
   type DatabaseSettings,
   databaseAt,
   databaseSettingOf,
@@ -116,9 +117,9 @@ function namesIn(groupsDir: string): string[] {
 }
 
 /** Reads where a group is, and what it publishes. */
-async function readGroup({ groupsDir, databaseCaFile }: FederateOptions, name: string): Promise<Group> {
-  const dir = join(groupsDir, name);
-  const settings = { databaseSecretDir: dir, databaseCaFile };
+async function readGroup(options: FederateOptions, name: string): Promise<Group> {
+  const dir = join(options.groupsDir, name);
+  const settings = { databaseSecretDir: dir, databaseCaFile: caFileOf(options) };
   try {
     const access = readDatabaseAccess(settings);
     const { user, password, database } = access;
@@ -209,7 +210,9 @@ const notReached = (options: DatabaseSettings, cause: unknown): PlegwatchError =
   new PlegwatchError(
     'DATABASE_UNREACHABLE',
     `The server of the fleet database at ${databaseAt(options)} cannot read a group: ${reasonOf(cause)}.`,
-    'It must reach every group under the host and port in --groups-dir, as a reader there (store.grant_reader), and be asked for a password.',
+    /certificate/.test(reasonOf(cause))
+      ? 'It does not get the CA of --groups-dir or --database-ca-file: on its machine, make it ~/.postgresql/root.crt of its user, or name its path there as the option sslrootcert of its server plegwatch_GROUP, before this command runs.'
+      : 'It must reach every group under the host and port in --groups-dir, as a reader there (store.grant_reader), and be asked for a password.',
     { cause },
   );
 

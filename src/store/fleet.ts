@@ -8,7 +8,7 @@
  */
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
 import { sleep } from '../platform/sleep.ts';
-import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';
+import { caFileOf, type DatabaseSettings, databaseAt } from './databaseAccess.ts';
 import { databaseErrorKind, FleetError, GroupError, isOfDatabase, isSchemaLacking } from './databaseError.ts';
 import { clusterDigest } from './fleetSchema.ts';
 import type { RowOf } from './statement.ts';
@@ -45,7 +45,9 @@ export async function openReadStore(options: StoreOptions): Promise<OpenStore> {
 
 /** Opens a fleet database, without a check. */
 export const openFleet = (options: StoreOptions): FleetStore =>
-  fleetStore(options, connect(options), (group) => openStore({ ...options, ...group }));
+  fleetStore(options, connect(options), async (group) =>
+    openStore({ ...options, databaseCaFile: caFileOf(options), ...group }),
+  );
 
 /** `own`: the database of the fleet. `open`: the store at the settings, and otherwise as `own` was opened. */
 function fleetStore(settings: DatabaseSettings, own: Omit<OpenStore, 'parts'>, open: Open): FleetStore {

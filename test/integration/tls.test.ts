@@ -14,7 +14,7 @@ import type { RedisSettings } from '../../src/redis/access.ts';
 import { checkRedis } from '../../src/redis/check.ts';
 import { connectRedis } from '../../src/redis/client.ts';
 import { type DatabaseSettings, SSL_MODES } from '../../src/store/databaseAccess.ts';
-import { openReadStore } from '../../src/store/fleet.ts';
+import { openFleet, openReadStore } from '../../src/store/fleet.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { storesOf } from '../../src/store/notFound.ts';
 import { openStore } from '../../src/store/store.ts';
@@ -334,12 +334,17 @@ needs('postgres')('Postgres over TLS', () => {
       );
       const eu = `postgres://of_fleet:x@localhost:${withTls.port}/plegwatch?sslmode=verify-full`;
       const federated = (role?: string) => federateGroups(fleet, { eu }, role, ca.cert);
-      await expect(federated()).rejects.toThrow(/plegwatch_eu.*root certificate file/);
+      for (const url of [eu, `${eu}&sslrootcert=${ca.cert}`])
+        await expect(federateGroups(fleet, { eu: url }, undefined, ca.cert)).rejects.toMatchObject({
+          message: expect.stringMatching(/plegwatch_eu.*root certificate file/),
+          cure: expect.stringMatching(/CA of --groups-dir .*root\.crt.* sslrootcert of its server/),
+        });
       const made = "CREATE SERVER plegwatch_eu FOREIGN DATA WRAPPER postgres_fdw OPTIONS (sslrootcert '…')";
       expect(readFileSync('docs/how-to/fleet-database.md', 'utf8').replaceAll(/\s+/g, ' ')).toContain(made);
       await query(fleet, made.replace('…', ca.cert));
       await federated();
       await federated(new URL(reader).username);
+      await federateGroups(`${fleet}?sslrootcert=${ca.cert}`, { eu });
       for (const databaseUrl of [fleet, reader]) {
         expect(await query(databaseUrl, 'SELECT * FROM plegwatch.clusters')).toEqual([]);
         expect(await query(databaseUrl, 'SELECT * FROM plegwatch.miss_rate()')).toEqual([]);
@@ -349,6 +354,8 @@ needs('postgres')('Postgres over TLS', () => {
         };
         expect(await readBy(ca.cert)).toHaveLength(1);
         await expect(readBy(otherCa.cert)).rejects.toThrow(/Group eu: .*trusted CA/);
+        const byUrl = openFleet({ databaseUrl: `${databaseUrl}?sslrootcert=${ca.cert}`, log: silent });
+        expect(await storesOf(byUrl, undefined).finally(() => byUrl.close())).toHaveLength(1);
       }
     } finally {
       await fleets.stop();
