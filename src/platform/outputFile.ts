@@ -1,7 +1,9 @@
 /*
- * A file that a command writes for its user. It has its name when it is complete; until then the name ends in `.part`.
+ * A file that a command writes for its user. It has its name when it is complete; until then the name ends in `.part`. A written file survives the end of
+ * its machine where the platform can sync folders.
  */
-import { open, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { messageOf, PlegwatchError } from './errors.ts';
 
 /** `option` names the setting from which the file has its place. Throws EXPORT_UNWRITABLE, and what reading `chunks` throws. */
@@ -44,18 +46,47 @@ export async function writeSynced(
 /** Gives a complete file its name, in place of one that has it. Throws EXPORT_UNWRITABLE, and leaves the file: nobody may be able to write it again. */
 export async function nameOutput(option: string, part: string, file: string): Promise<void> {
   await rename(part, file).catch((error: unknown) => {
-    throw unwritable(option, file, error);
+    const cure = `This mount cannot rename files: use one that can, or set ${option} to a volume and copy the files.`;
+    throw unwritable(option, file, error, CANNOT_RENAME.test(codeOf(error)) ? cure : undefined);
   });
+  await syncFolder(option, dirname(file));
 }
+
+/** As `mkdir -p`. Throws EXPORT_UNWRITABLE. */
+export async function makeFolder(option: string, folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true }).catch((error: unknown) => {
+    throw unwritable(option, folder, error);
+  });
+  if (first === undefined) return;
+  for (let made = resolve(folder); made.length >= resolve(first).length; made = dirname(made))
+    await syncFolder(option, dirname(made));
+}
+
+/** Makes the names in a folder durable. */
+async function syncFolder(option: string, folder: string): Promise<void> {
+  try {
+    const handle = await open(folder, 'r');
+    await handle.sync().finally(() => handle.close());
+  } catch (error) {
+    if (!CANNOT_SYNC.test(codeOf(error))) throw unwritable(option, folder, error);
+  }
+}
+
+/** As mounts of buckets answer, and other file systems across their borders. */
+const CANNOT_RENAME = /^(ENOSYS|ENOTSUP|EOPNOTSUPP|EPERM|EINVAL|EXDEV)$/;
+/** As file systems without this, platforms on which folders are no files, and folders that only take files answer. */
+const CANNOT_SYNC = /^(ENOSYS|ENOTSUP|EOPNOTSUPP|EPERM|EINVAL|EISDIR|EBADF|EACCES)$/;
+
+const codeOf = (error: unknown): string => String(Reflect.get(Object(error), 'code'));
 
 /** It would take the space that is missing. The error says why there is no file; that this failed too would add nothing. */
 const remove = (part: string): Promise<void> => rm(part, { force: true }).catch(() => undefined);
 
-export function unwritable(option: string, path: string, cause: unknown): PlegwatchError {
+export function unwritable(option: string, path: string, cause: unknown, ofCall?: string): PlegwatchError {
   const message = messageOf(cause);
   const cure = /^(ENOSPC|EDQUOT|EFBIG)/.test(message)
     ? `Free space there, or set ${option} to a place that has more.`
-    : `Set ${option} to a place that exists and where this user may write.`;
+    : (ofCall ?? `Set ${option} to a place that exists and where this user may write.`);
   return new PlegwatchError('EXPORT_UNWRITABLE', `${option}: ${path} cannot be written: ${message}.`, cure, {
     cause,
   });

@@ -5,7 +5,7 @@
  * again: files that are there are kept, except those that were written earlier than an hour after the end of their day. Rows come through a
  * cursor: the memory does not grow with their number.
  */
-import { mkdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -14,7 +14,7 @@ import { and, gte, lt, sql } from 'drizzle-orm';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import { csvLine } from '../../platform/csv.ts';
 import { PlegwatchError } from '../../platform/errors.ts';
-import { unwritable, writeOutput } from '../../platform/outputFile.ts';
+import { makeFolder, unwritable, writeOutput } from '../../platform/outputFile.ts';
 import { rowsOf } from '../../store/cursor.ts';
 import { oneOf } from '../../store/expressions.ts';
 import { storesOf } from '../../store/notFound.ts';
@@ -51,9 +51,7 @@ export async function runExport(command: ExportCommand): Promise<void> {
 async function exportCsv(command: ViewExport): Promise<void> {
   const { store, cluster, dir, from, to } = command;
   const stores = await storesOf(store, cluster);
-  await mkdir(dir, { recursive: true }).catch((error: unknown) => {
-    throw unwritable('--dir', dir, error);
-  });
+  await makeFolder('--dir', dir);
   for (let day = Math.floor(from.getTime() / DAY_MS) * DAY_MS; day < to.getTime(); day += DAY_MS) {
     await exportDay(command, stores, day);
   }

@@ -9,14 +9,14 @@
  * has all of them. A file appears under its name with all its bytes. The manifest lists it just before: a run that is killed in between leaves
  * the complete file beside it, to which the next run gives its name. Two runs write one view of a cluster one after the other.
  */
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { and, eq, gte, lt, sql } from 'drizzle-orm';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import * as v from 'valibot';
 import { PlegwatchError } from '../../platform/errors.ts';
-import { nameOutput, unwritable, writeSynced } from '../../platform/outputFile.ts';
+import { makeFolder, nameOutput, writeSynced } from '../../platform/outputFile.ts';
 import { ClusterName } from '../../protocol/batch.ts';
 import { rowsOf } from '../../store/cursor.ts';
 import { groupsHave, storesOf } from '../../store/notFound.ts';
@@ -210,9 +210,7 @@ async function writeDay(
 ): Promise<Pick<ListedFile, 'rows' | 'bytes' | 'sha256'>> {
   const { view } = place.command;
   const { folder, part } = placeOf(place, day);
-  await mkdir(folder, { recursive: true }).catch((error: unknown) => {
-    throw unwritable('--dir', folder, error);
-  });
+  await makeFolder('--dir', folder);
   const all = (await runner.run(readColumns, [view])).rows;
   const hasDay = all.some(({ name }) => name === 'day');
   // These are in the names of the folders.
