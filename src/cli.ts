@@ -232,7 +232,8 @@ const commandLine: CommandLine = {
       async load() {
         const { EXPORT_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(EXPORT_SETTINGS, async (config) => {
-          const { runExport } = await import('./analysis/export/command.ts');
+          const { checkExport, runExport } = await import('./analysis/export/command.ts');
+          checkExport(config);
           const less = "one cluster (--cluster); a limit of the role's own is in pg_roles.rolconfig";
           await withStore({ ...config, name: 'export', less }, (store, explain) =>
             runExport({

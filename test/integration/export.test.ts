@@ -60,9 +60,10 @@ needs('postgres')('plegwatch export', () => {
     }
   });
 
-  test('CSV of several views, or of none, is refused with the cure, and nothing is written', async () => {
+  test('CSV of several views, or of none, is refused with the cure before Postgres is asked, and nothing is written', async () => {
+    const nowhere = 'postgres://127.0.0.1:1/nowhere';
     for (const views of [[], ['findings', 'gaps'], ['findings,gaps']]) {
-      const args = ['export', ...views, '--dir', join(dir, 'several'), '--database-url', reader];
+      const args = ['export', ...views, '--dir', join(dir, 'several'), '--database-url', nowhere];
       const { code, stderr } = await plegwatch(args);
       expect([code, stderr]).toEqual([
         2,

@@ -24,7 +24,6 @@ import { nullable, rowOf } from '../../store/statement.ts';
 import { readColumns } from '../../store/statements.ts';
 import type { LongReadStore } from '../../store/store.ts';
 import { checkPeriod } from '../period.ts';
-import { exportLake } from './lake.ts';
 import type { ExportCommand, ViewExport } from './request.ts';
 import { BEGIN, COMMIT } from './statements.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './views.ts';
@@ -33,19 +32,29 @@ const DAY_MS = 86_400_000;
 /** Agents deliver within minutes, unless there is an outage. */
 const SETTLED_AFTER_MS = 3_600_000;
 
-/** Throws NOT_FOUND, SETTING_INVALID for times or views that cannot be used, or EXPORT_UNWRITABLE. */
-export async function runExport(command: ExportCommand): Promise<void> {
+/** Throws SETTING_INVALID for times or views that cannot be used. */
+export function checkExport(command: Asked): void {
   checkPeriod(command);
-  if (command.format === 'parquet') return exportLake(command);
-  const { views = [] } = command;
+  if (command.format === 'csv') viewOfCsv(command);
+}
+
+type Asked = Pick<ExportCommand, 'format' | 'views' | 'from' | 'to'>;
+
+/** What {@link checkExport} accepts. Throws NOT_FOUND or EXPORT_UNWRITABLE. */
+export async function runExport(command: ExportCommand): Promise<void> {
+  if (command.format === 'csv') return exportCsv({ ...command, view: viewOfCsv(command) });
+  const { exportLake } = await import('./lake.ts');
+  await exportLake(command);
+}
+
+function viewOfCsv({ views = [] }: Asked): ExportedView {
   const [view] = views;
-  if (view === undefined || views.length > 1)
-    throw new PlegwatchError(
-      'SETTING_INVALID',
-      `CSV is written of one view at a time, and ${views.length} are named.`,
-      'Name one, or set --format parquet.',
-    );
-  await exportCsv({ ...command, view });
+  if (view !== undefined && views.length === 1) return view;
+  throw new PlegwatchError(
+    'SETTING_INVALID',
+    `CSV is written of one view at a time, and ${views.length} are named.`,
+    'Name one, or set --format parquet.',
+  );
 }
 
 async function exportCsv(command: ViewExport): Promise<void> {
