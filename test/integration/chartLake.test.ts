@@ -76,6 +76,14 @@ needs('helm')('the CronJob of a lake', () => {
       ...['PLEGWATCH_DATABASE_SECRET_DIR', 'PLEGWATCH_DATABASE_POOL_MODE', 'PLEGWATCH_LOG_LEVEL'],
     ]);
   });
+
+  test('has the annotations that are named, as a driver that mounts a bucket needs them', async () => {
+    const podAnnotations = { 'gke-gcsfuse/volumes': 'true' };
+    const objects = await render({ ...LAKE, lake: { ...Object(LAKE['lake']), podAnnotations } });
+    expect(pick(objects, 'CronJob', 'plegwatch-lake').spec).toMatchObject({
+      jobTemplate: { spec: { template: { metadata: { annotations: podAnnotations } } } },
+    });
+  });
 });
 
 needs('helm', 'postgres')('a run of the CronJob of a lake', () => {
