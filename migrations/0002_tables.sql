@@ -876,11 +876,13 @@ CREATE TABLE store.rejected (
 );
 
 -- The outbox of records for OpenTelemetry (src/controller/otlp): a row is added with the record, and deleted when that was accepted.
---   what         mode_change or finding, of context_id and seq; finding_resolved, of finding_id; pleg_verdict, on the period that ended at ended_at
---   day          of the mode change, the finding, the resolution or the end of the period
+--   what         mode_change or finding, of context_id and seq; finding_resolved, of finding_id; pleg_verdict, of at and ended_at
+--   day          of the mode change, the finding, the resolution or the verdict
+--   at, ended_at at and to_at of the verdict, which with its day find it by an index
 CREATE TABLE store.otlp_outbox (
   outbox_id int8 GENERATED ALWAYS AS IDENTITY,
   added_at timestamptz NOT NULL DEFAULT now(),
+  at timestamptz,
   ended_at timestamptz,
   cluster_id int2 NOT NULL,
   node_id int4 NOT NULL,
@@ -905,17 +907,17 @@ BEGIN
       FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id WHERE c.otlp_since IS NOT NULL AND a.what = 'resolved' ORDER BY a.at;
     -- The periods of store.pleg_verdict that a row ends.
     WHEN 'relist_minute' THEN
-      INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, ended_at)
-      SELECT a.cluster_id, a.node_id, a.day, 'pleg_verdict', a.kubelet_counted_to
+      INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, at, ended_at)
+      SELECT a.cluster_id, a.node_id, a.day, 'pleg_verdict', a.minute, a.kubelet_counted_to
       FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id
       WHERE (a.kubelet_hist[12] > 0 OR a.kubelet_last_seen_age_ms > 10000) AND a.kubelet_counted_to IS NOT NULL AND c.otlp_since IS NOT NULL
       ORDER BY a.seq;
     WHEN 'node_condition' THEN
-      INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, ended_at)
-      SELECT a.cluster_id, a.node_id, a.day, 'pleg_verdict', a.at
+      INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, at, ended_at)
+      SELECT a.cluster_id, a.node_id, ended.day, 'pleg_verdict', ended.at, a.at
       FROM added a JOIN store.cluster c ON c.cluster_id = a.cluster_id
       JOIN LATERAL (
-        SELECT k.status, k.message FROM store.node_condition k WHERE k.node_id = a.node_id AND k.at < a.at ORDER BY k.at DESC LIMIT 1
+        SELECT k.day, k.at, k.status, k.message FROM store.node_condition k WHERE k.node_id = a.node_id AND k.at < a.at ORDER BY k.at DESC LIMIT 1
       ) ended ON ended.status <> 'True' AND ended.message ~ 'PLEG|\mpleg\M'
       WHERE c.otlp_since IS NOT NULL;
   END CASE;

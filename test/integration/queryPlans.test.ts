@@ -4,6 +4,7 @@
  */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import listOutboxSql from '../../src/controller/otlp/sql/listOutbox.sql';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { documentedSql } from '../support/documentedQuestions.ts';
 import { needs } from '../support/needs.ts';
@@ -41,8 +42,8 @@ needs('postgres')('plans of the documented queries', () => {
   });
 
   /** The partitions with rows that a statement read, with the way in which it read them. */
-  async function read(text: string): Promise<{ table: string; how: string; rows: number }[]> {
-    const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`);
+  async function read(text: string, by = client): Promise<{ table: string; how: string; rows: number }[]> {
+    const { rows } = await by.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`);
     const found: { table: string; how: string; rows: number }[] = [];
     const visit = (node: PlanNode): void => {
       const table = node['Relation Name'] ?? '';
@@ -198,6 +199,43 @@ needs('postgres')('plans of the documented queries', () => {
     );
     expect(verdicts).toBeGreaterThan(10);
     expect(minutes.reduce((sum, each) => sum + each.rows, 0) / verdicts).toBeLessThan(250);
+  });
+
+  it('a verdict for OpenTelemetry is found by its minute, also of a kubelet that is slow in every minute', async () => {
+    const owner = server.part.url.replace(/[^/]*$/, 't1');
+    await query(
+      owner,
+      `UPDATE store.relist_minute SET kubelet_last_seen_age_ms = 11000
+       WHERE node_id = (SELECT node_id FROM store.node WHERE name = 'east-003')`,
+    );
+    const [found] = await query<{ minutes: number; cluster_id: number }>(
+      owner,
+      `WITH slow AS (
+         SELECT m.* FROM store.relist_minute m JOIN store.node n USING (node_id) WHERE n.name = 'east-003' AND m.kubelet_counted_to IS NOT NULL
+       ), put AS (
+         INSERT INTO store.otlp_outbox (cluster_id, node_id, day, what, at, ended_at)
+         SELECT cluster_id, node_id, day, 'pleg_verdict', minute, kubelet_counted_to FROM slow ORDER BY minute DESC OFFSET 100 LIMIT 1
+       )
+       SELECT count(*)::int4 AS minutes, min(cluster_id) AS cluster_id FROM slow`,
+    );
+    expect(found?.minutes).toBeGreaterThan(4 * 1000);
+    const asked = [found?.cluster_id, 1, 0].reduce<string>(
+      (text, value, i) => text.replaceAll(`$${i + 1}`, String(value)),
+      listOutboxSql,
+    );
+    const controller = await server.role(owner, 'controller');
+    await query(owner, `SELECT store.grant_controller($1, 'east')`, [new URL(controller).username]);
+    const sender = new Client({ connectionString: controller });
+    await sender.connect();
+    try {
+      expect((await sender.query(asked)).rows).toMatchObject([
+        { record: { node: 'east-003', kind: 'slow' } },
+      ]);
+      const minutes = (await read(asked, sender)).filter(({ table }) => table.startsWith('relist_minute'));
+      expect(minutes.reduce((sum, each) => sum + each.rows, 0)).toBeLessThan(500);
+    } finally {
+      await sender.end();
+    }
   });
 
   it('the unwritten time of a killed agent is found by its last minute, without reading the others', async () => {

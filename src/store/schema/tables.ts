@@ -277,7 +277,7 @@ export const ingest = table('ingest', {
 export const otlpOutbox = table('otlp_outbox', {
   ...all(int8, 'outbox_id'),
   ...all(timestamptz, 'added_at'),
-  ...some(timestamptz, 'ended_at'),
+  ...some(timestamptz, 'at ended_at'),
   ...all(int2, 'cluster_id'),
   ...all(int4, 'node_id'),
   ...all(date, 'day'),

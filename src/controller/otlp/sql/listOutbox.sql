@@ -5,7 +5,7 @@ SELECT o.outbox_id, o.what, c.uid AS cluster_uid, (extract(epoch FROM coalesce(f
 FROM (
   -- A resolution names its finding by the id that an agent gave, which many may have: one of them is sent. OFFSET 0 makes columns of the keys, and
   -- only columns are looked up by an index.
-  SELECT q.outbox_id, q.cluster_id, q.node_id, q.what, q.ended_at, coalesce(r.context_id, q.context_id) AS context_id, coalesce(r.seq, q.seq) AS seq,
+  SELECT q.outbox_id, q.cluster_id, q.node_id, q.what, q.at, q.ended_at, coalesce(r.context_id, q.context_id) AS context_id, coalesce(r.seq, q.seq) AS seq,
          coalesce(r.day, q.day) AS day
   FROM (
     SELECT * FROM store.otlp_outbox
@@ -38,6 +38,6 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
   SELECT d.to_at AS at, jsonb_build_object('cluster', c.name, 'node', n.name) || (to_jsonb(d) - '{node_id,cluster_id}'::text[]) AS record
   FROM store.pleg_verdict d JOIN store.node n ON n.node_id = d.node_id
-  WHERE d.node_id = o.node_id AND d.to_at = o.ended_at LIMIT 1
+  WHERE d.node_id = o.node_id AND d.day = o.day AND d.at = o.at AND d.to_at = o.ended_at LIMIT 1
 ) v ON o.what = 'pleg_verdict'
 ORDER BY o.outbox_id
