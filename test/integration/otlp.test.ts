@@ -11,6 +11,7 @@ import {
 } from '../../devtools/localServices/otelcol.ts';
 import { type OtlpSenderOptions, startOtlpSender } from '../../src/controller/otlp/sender.ts';
 import { listOutbox } from '../../src/controller/otlp/statements.ts';
+import { command } from '../../src/store/statement.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -145,6 +146,30 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     await waitFor('only the verdict waits', async () => (await waiting()) === 1);
     await query(databaseUrl, "UPDATE store.otlp_outbox SET added_at = added_at - interval '5 minutes'");
     await received(cluster, 2);
+  });
+
+  test('a verdict that Postgres takes too long to read is dropped and counted, and others are sent', async () => {
+    const cluster = await newCluster();
+    await start(cluster);
+    await sender?.stop();
+    const [slow, other] = [await evidence.node('node-s'), await evidence.node('node-t')];
+    for (const id of [slow, other]) await evidence.slowRelist(id);
+    await evidence.missed(other, 'behind');
+    const run: Store['run'] = async (statement, values) => {
+      const result = await store.run(statement, values);
+      if ((statement as object) === listOutbox && JSON.stringify(result.rows).includes('node-s'))
+        await store.run(command("BEGIN; SET LOCAL statement_timeout = '10ms'; SELECT pg_sleep(60)"));
+      return result;
+    };
+    startSender(cluster, { store: { ...store, run }, verdictsAfterMs: 0 });
+    await waitFor('nothing waits any more', async () => (await waiting()) === 0);
+    const records = await received(cluster, 2);
+    expect(records.map(({ eventName, resource }) => [eventName, resource['k8s.node.name']])).toEqual([
+      ['plegwatch.pleg_verdict', 'node-t'],
+      ['plegwatch.finding', 'node-t'],
+    ]);
+    await waitFor('both are counted as sent', () => counted['sent'] === 2);
+    expect(counted['dropped']).toBe(1);
   });
 
   test('records that were stored while the collector was down, or while nobody led, are sent when both are back', async () => {

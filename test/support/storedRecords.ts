@@ -146,7 +146,7 @@ export class EvidenceFixture {
     await this.#do(
       `WITH m AS (DELETE FROM store.relist_minute WHERE node_id = $1 AND seq = $2 RETURNING *)
        INSERT INTO store.relist_minute
-       SELECT (jsonb_populate_record(m, jsonb_build_object('kubelet_counted_from', m.minute, 'kubelet_counted_to', m.ended_at,
+       SELECT (jsonb_populate_record(NULL::store.relist_minute, to_jsonb(m) || jsonb_build_object('kubelet_counted_from', m.minute, 'kubelet_counted_to', m.ended_at,
          'kubelet_hist', '{0,0,0,0,0,0,0,0,0,0,0,1}'::int2[], 'kubelet_relists', 1, 'kubelet_relist_us', 12000000, 'kubelet_longest_list_us', 11000000,
          'kubelet_sandbox_lists', 1, 'kubelet_container_lists', 1, 'kubelet_sandbox_list_us', 11000000, 'kubelet_container_list_us', 1000))).* FROM m`,
       [id, this.#seq],

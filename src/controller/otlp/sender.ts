@@ -3,19 +3,20 @@
  *
  * While it is to send, every transaction that stores one of them puts it into store.otlp_outbox (a trigger), from where it is deleted once the
  * collector has accepted it: a record may be sent twice, with the same log.record.uid. While the collector does not answer, the newest 100,000 wait
- * there, and older ones are counted and dropped, as is one that the collector refuses but not others: SQL still has them. Storing evidence never
- * waits for it.
+ * there, and older ones are counted and dropped, as is one that the collector refuses but not others, and one that Postgres takes too long to read
+ * alone: SQL still has them. Storing evidence never waits for it.
  */
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import { and, eq, isNotNull, isNull } from 'drizzle-orm';
 import { errorFields, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
+import { type DatabaseErrorKind, databaseErrorKind } from '../../store/databaseError.ts';
 import { databaseNow } from '../../store/expressions.ts';
 import { cluster, otlpOutbox } from '../../store/schema/tables.ts';
 import type { Store } from '../../store/store.ts';
 import type { LogExporter } from './exporter.ts';
-import { deleteSent, dropOldest, listOutbox } from './statements.ts';
+import { deleteSent, dropNext, dropOldest, listOutbox, type Outgoing } from './statements.ts';
 
 /** The results of a record. */
 export const OTLP_RESULTS = ['sent', 'dropped'] as const;
@@ -29,6 +30,8 @@ const MAX_WAITING = 100_000;
 const VERDICTS_AFTER_MS = 300_000;
 /** The exporter gives up when a connection is idle, but not one on which an answer comes byte by byte. */
 const MAX_REQUEST_MS = 300_000;
+/** Errors of Postgres for which a row that it reads may be the cause. */
+const OF_ROWS: readonly DatabaseErrorKind[] = ['timeout', 'data'];
 /** The statuses of a wrong address, or a caller without the right. */
 const OF_ADDRESS = [401, 402, 403, 404, 405, 407];
 
@@ -50,11 +53,11 @@ export interface OtlpSenderOptions {
 /** Runs until it is stopped, and survives every failure. The next leader sends again records that are under way then. */
 export function startOtlpSender(options: OtlpSenderOptions): { stop(): Promise<void> } {
   const { endpoint, log } = options;
-  let exporter: LogExporter | undefined;
+  let sender: OtlpSender | undefined;
   async function pass(url: string, signal: AbortSignal): Promise<number> {
     const { LogExporter } = await import('./exporter.ts');
-    exporter ??= new LogExporter(url, log);
-    return new OtlpSender(options, exporter).pass(signal);
+    sender ??= new OtlpSender(options, new LogExporter(url, log));
+    return sender.pass(signal);
   }
   const loop = new Loop({
     work: (signal) => (endpoint === undefined ? withdraw(options) : pass(endpoint, signal)),
@@ -66,7 +69,7 @@ export function startOtlpSender(options: OtlpSenderOptions): { stop(): Promise<v
   return {
     async stop() {
       await loop.stop();
-      exporter?.close();
+      sender?.close();
     },
   };
 }
@@ -87,6 +90,7 @@ async function withdraw({ store, cluster: name }: OtlpSenderOptions): Promise<nu
 class OtlpSender {
   readonly #options: OtlpSenderOptions;
   readonly #exporter: LogExporter;
+  #atOnce = AT_ONCE;
 
   constructor(options: OtlpSenderOptions, exporter: LogExporter) {
     this.#options = options;
@@ -109,7 +113,8 @@ class OtlpSender {
       onResult('dropped', dropped);
       log.warn({ dropped }, 'too many records wait for the collector: the oldest were dropped');
     }
-    const { rows } = await store.run(listOutbox, [clusterId, AT_ONCE, verdictsAfterMs]);
+    const atOnce = this.#atOnce;
+    const rows = await this.#next(clusterId, verdictsAfterMs);
     const records = this.#exporter.recordsOf(rows);
     const refusals = records.length > 0 ? await this.#send(records, signal) : [];
     const [refusal] = refusals;
@@ -123,7 +128,34 @@ class OtlpSender {
         { ...errorFields(refusal), dropped: refusals.length },
         'the collector refused records and accepted others: they were dropped',
       );
-    return rows.length < AT_ONCE ? PERIOD_MS : 0;
+    return rows.length < atOnce ? PERIOD_MS : 0;
+  }
+
+  close(): void {
+    this.#exporter.close();
+  }
+
+  /** The next records. A verdict can be so slow to read that nothing behind it would ever be sent: after a failure each is read alone at first. */
+  async #next(clusterId: number, verdictsAfterMs: number): Promise<readonly Outgoing[]> {
+    const { store, log, onResult } = this.#options;
+    try {
+      const { rows } = await store.run(listOutbox, [clusterId, this.#atOnce, verdictsAfterMs]);
+      this.#atOnce = Math.min(AT_ONCE, this.#atOnce * 2);
+      return rows;
+    } catch (error) {
+      if (!OF_ROWS.includes(databaseErrorKind(error))) throw error;
+      if (this.#atOnce === 1) {
+        const { count: dropped } = await store.run(dropNext, [clusterId, verdictsAfterMs]);
+        onResult('dropped', dropped);
+        log.warn(
+          { ...errorFields(error), dropped },
+          'a record could not be read for the collector: it was dropped',
+        );
+        return [];
+      }
+      this.#atOnce = 1;
+      throw error;
+    }
   }
 
   /**

@@ -6,6 +6,7 @@ import { int8 } from '../../store/schema/columns.ts';
 import { cluster, otlpOutbox } from '../../store/schema/tables.ts';
 import { command, json, nullable, type RowOf, rowOf, statement, word } from '../../store/statement.ts';
 import deleteSentSql from './sql/deleteSent.sql';
+import dropNextSql from './sql/dropNext.sql';
 import dropOldestSql from './sql/dropOldest.sql';
 import listOutboxSql from './sql/listOutbox.sql';
 
@@ -22,4 +23,5 @@ export const listOutbox = statement(
 export type Outgoing = RowOf<typeof listOutbox>;
 
 export const deleteSent = command(deleteSentSql);
+export const dropNext = command(dropNextSql);
 export const dropOldest = command(dropOldestSql);
