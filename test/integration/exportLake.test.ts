@@ -321,6 +321,21 @@ needs('postgres')('plegwatch export --format parquet', () => {
     expect([await countOf(view), isAsListed(view)]).toEqual([`${MANY}`, true]);
   });
 
+  test('an incomplete day is not replaced from a database that lost its records, where nothing seems to be missing', async () => {
+    const view = 'container_events';
+    await storeDay('node-a');
+    await query(databaseUrl, "UPDATE store.epoch SET complete_through = $1::date + interval '12:03'", [DAY]);
+    await query(databaseUrl, "UPDATE store.node SET last_seen = now() - interval '1 hour'");
+    const rows = Number.parseInt((await exported(view)).ofDay ?? '', 10);
+    expect([rows > 0, listedOf(view).complete]).toEqual([true, false]);
+    databaseUrl = await server.database();
+    reader = await server.reader(databaseUrl);
+    await commitAll(databaseUrl, [agentIncarnation('node-a').batch(1, evidence())]);
+    const kept = `kept, because Postgres has only 0 of its ${rows} rows, not complete`;
+    expect(await exported(view)).toMatchObject({ code: 0, ofDay: kept });
+    expect([await countOf(view), isAsListed(view)]).toEqual([`${rows}`, true]);
+  });
+
   test('a row of an incomplete day that later records disprove is taken out', async () => {
     const view = 'mode_changes';
     await storeDay('node-a');

@@ -4,6 +4,7 @@
  *
  *   complete   every record of the day is stored or declared lost. A day that is not over is not exported
  *   state      what the day was written from. While it is the same, nothing was added
+ *   records    how many records of its epochs were stored then. Where there are fewer, Postgres lost some
  *
  * A day is written from one snapshot, which also says what is known of the day. If its rows can change later, each run writes it as long as Postgres
  * has all of them. A file appears under its name with all its bytes. The manifest lists it just before: a run that is killed in between leaves
@@ -157,8 +158,8 @@ async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<
     return undefined;
   }
   const written = { ...(await writeDay(runner, place, day)), ...known };
-  // A gap or an unknown mode that silence seemed to be is taken back when the agent delivers.
-  const becameComplete = known.complete && listed?.complete === false;
+  // A gap or an unknown mode that silence seemed to be is taken back when the agent delivers. A database without the epochs of the day misses nothing.
+  const becameComplete = known.complete && listed?.complete === false && known.records >= listed.records;
   if (listed !== undefined && written.rows < listed.rows && !becameComplete) {
     await rm(at.part);
     says(`kept, because Postgres has only ${written.rows} of its ${listed.rows} rows`, listed);

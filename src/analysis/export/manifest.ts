@@ -20,6 +20,8 @@ const ListedFile = v.object({
   complete: v.boolean(),
   /** The state of the day in Postgres when it was written (readDayState.sql). */
   state: v.string(),
+  /** How many records Postgres had then of the epochs of the day. */
+  records: v.number(),
 });
 export type ListedFile = v.InferOutput<typeof ListedFile>;
 

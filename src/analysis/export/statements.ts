@@ -1,7 +1,7 @@
 /*
  * The statements of this folder, with the rows that they return.
  */
-import { bool, int4, text } from '../../store/schema/columns.ts';
+import { bool, int4, int8, text } from '../../store/schema/columns.ts';
 import { rowOf, command as sqlCommand, statement } from '../../store/statement.ts';
 import readDayStateSql from './sql/readDayState.sql';
 
@@ -20,4 +20,4 @@ export const readToday = statement(
   `SELECT (now() AT TIME ZONE 'UTC')::date - date '1970-01-01' AS today`,
   rowOf({ today: int4 }),
 );
-export const readDayState = statement(readDayStateSql, rowOf({ complete: bool, state: text }));
+export const readDayState = statement(readDayStateSql, rowOf({ complete: bool, state: text, records: int8 }));

@@ -3,6 +3,7 @@
 --   complete  every record of the day that an agent wrote is stored or declared lost. An epoch that is given up has ended. A minute of relists is of
 --             the day on which it began, and is written when it ends, which may be ten minutes later
 --   state     changes when records of the day were stored since it was last read; it may also change without that
+--   records   how many records its epochs have: fewer than before in a database that was restored, or emptied
 WITH day AS (
   SELECT $2::date::timestamp AT TIME ZONE 'UTC' AS from_at, ($2::date + 1)::timestamp AT TIME ZONE 'UTC' AS to_at
 ), seen AS (
@@ -13,6 +14,6 @@ WITH day AS (
 )
 SELECT coalesce(bool_and(is_through OR is_closed), true) AS complete,
        encode(sha256(coalesce(string_agg(concat_ws(' ', node, epoch, records_lost, CASE WHEN NOT is_through THEN records_stored END), ','
-                                         ORDER BY node COLLATE "C", epoch), '')::bytea), 'hex') AS state
+                                         ORDER BY node COLLATE "C", epoch) FILTER (WHERE NOT (is_closed AND is_before)), '')::bytea), 'hex') AS state,
+       coalesce(sum(records_stored), 0)::int8 AS records
 FROM seen
-WHERE NOT (is_closed AND is_before)
