@@ -132,38 +132,71 @@ CREATE FUNCTION store.kubelet_lag_bounds() RETURNS int4[] LANGUAGE sql IMMUTABLE
 RETURN ARRAY[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
 -- The q-quantile of a histogram in milliseconds, interpolated linearly inside its bucket; null for an empty histogram.
--- A quantile in the last bucket is that bucket's lower bound.
-CREATE FUNCTION store.hist_quantile(hist int4[], bounds int4[], q float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  WITH bucket AS (
-    SELECT i, n, sum(n) OVER (ORDER BY i) AS upto, sum(n) OVER () AS total
-    FROM unnest(hist) WITH ORDINALITY AS u (n, i)
-  ), edge AS (
-    SELECT i, n, upto, total,
-           coalesce(bounds[i - 1], 0)::float8 AS low,
-           bounds[i]::float8 AS high
-    FROM bucket WHERE n > 0
-  )
-  SELECT CASE WHEN high IS NULL THEN bounds[array_length(bounds, 1)]::float8
-              ELSE low + (high - low) * greatest(0, q * total - (upto - n)) / n END
-  FROM edge WHERE upto >= q * total ORDER BY i LIMIT 1
-$$;
+-- A quantile in the last bucket is that bucket's lower bound. Functions of histograms are in PL/pgSQL, because one in SQL runs a query for each row.
+CREATE FUNCTION store.hist_quantile(hist int4[], bounds int4[], q float8) RETURNS float8 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  n int4;
+  i int4 := 0;
+  upto int8 := 0;
+  rank float8;
+  low float8;
+BEGIN
+  FOREACH n IN ARRAY hist LOOP
+    upto := upto + coalesce(n, 0);
+  END LOOP;
+  rank := q * upto;
+  upto := 0;
+  FOREACH n IN ARRAY hist LOOP
+    i := i + 1;
+    upto := upto + coalesce(n, 0);
+    IF upto >= rank AND n > 0 THEN
+      IF bounds[i] IS NULL THEN
+        RETURN bounds[array_length(bounds, 1)];
+      END IF;
+      low := coalesce(bounds[i - 1], 0);
+      RETURN low + (bounds[i] - low) * greatest(0, rank - (upto - n)) / n;
+    END IF;
+  END LOOP;
+  RETURN NULL;
+END $$;
 
 CREATE FUNCTION store.hist_quantile(hist int4[], q float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN store.hist_quantile(hist, store.hist_bounds(), q);
 
 -- The upper bound of the q-quantile: that of its bucket, which nothing in it exceeds. Null for an empty histogram, and in the last bucket, which has none.
-CREATE FUNCTION store.hist_quantile_bound(hist int4[], bounds int4[], q float8) RETURNS int4 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT bounds[i]
-  FROM (SELECT i, n, sum(n) OVER (ORDER BY i) AS upto, sum(n) OVER () AS total FROM unnest(hist) WITH ORDINALITY AS u (n, i)) bucket
-  WHERE n > 0 AND upto >= q * total ORDER BY i LIMIT 1
-$$;
+CREATE FUNCTION store.hist_quantile_bound(hist int4[], bounds int4[], q float8) RETURNS int4 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  n int4;
+  i int4 := 0;
+  upto int8 := 0;
+  total int8 := 0;
+BEGIN
+  FOREACH n IN ARRAY hist LOOP
+    total := total + coalesce(n, 0);
+  END LOOP;
+  FOREACH n IN ARRAY hist LOOP
+    i := i + 1;
+    upto := upto + coalesce(n, 0);
+    IF n > 0 AND upto >= q * total THEN
+      RETURN bounds[i];
+    END IF;
+  END LOOP;
+  RETURN NULL;
+END $$;
 
 -- How many a histogram counts; 0 for null.
-CREATE FUNCTION store.hist_count(hist int4[]) RETURNS int8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT coalesce(sum(n), 0) FROM unnest(hist) AS n
-$$;
+CREATE FUNCTION store.hist_count(hist int4[]) RETURNS int8 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+  n int4;
+  total int8 := 0;
+BEGIN
+  FOREACH n IN ARRAY coalesce(hist, '{}') LOOP
+    total := total + coalesce(n, 0);
+  END LOOP;
+  RETURN total;
+END $$;
 
--- Adds two histograms bucket by bucket; missing buckets count as zero. In PL/pgSQL, because a function in SQL runs a query for each row.
+-- Adds two histograms bucket by bucket; missing buckets count as zero.
 CREATE FUNCTION store.hist_add(a int4[], b int4[]) RETURNS int4[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 BEGIN
   FOR i IN 1..cardinality(b) LOOP

@@ -364,8 +364,9 @@ CROSS JOIN LATERAL (
     SELECT x.epoch, m.ended_at - m.span_us * interval '1 microsecond' AS from_at, m.ended_at, m.relists, m.kubelet_relists
     FROM store.relist_minute m
     JOIN store.context x ON x.node_id = m.node_id AND x.context_id = m.context_id, kept
-    WHERE m.node_id = n.node_id AND m.day >= (greatest(since, kept.minutes) AT TIME ZONE 'UTC')::date - 1
-      AND m.day <= (until AT TIME ZONE 'UTC')::date
+    -- Each bound by itself: that of `since` leaves out partitions.
+    WHERE m.node_id = n.node_id AND m.day >= (since AT TIME ZONE 'UTC')::date - 1 AND m.day <= (until AT TIME ZONE 'UTC')::date
+      AND m.day >= (kept.minutes AT TIME ZONE 'UTC')::date - 1
   ), gap AS (
     SELECT g.epoch, g.scope, g.cause, g.from_at, coalesce(g.to_at, 'infinity') AS to_at
     FROM store.gap g JOIN span s ON s.epoch = g.epoch WHERE g.node_id = n.node_id AND g.scope <> 'seq'
@@ -705,7 +706,8 @@ LEFT JOIN store.node n ON n.node_id = r.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
 LEFT JOIN store.context x ON x.context_id = r.context_id
 LEFT JOIN store.mode_period p ON p.node_id = r.node_id AND p.from_at <= r.ended_at - r.span_us * interval '1 microsecond' AND p.to_at >= r.ended_at
-WHERE h.hist IS NOT NULL;
+-- Most rows have neither: they are left out before anything is looked up for them.
+WHERE h.hist IS NOT NULL AND (r.kubelet_start_hist IS NOT NULL OR r.kubelet_stop_hist IS NOT NULL);
 
 CREATE VIEW plegwatch.kubelet_lag_hours WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, r.hour, h.event_type, store.hist_count(h.hist) AS transitions,
@@ -719,7 +721,7 @@ LEFT JOIN store.node n ON n.node_id = r.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
 LEFT JOIN store.context x ON x.context_id = r.context_id
 LEFT JOIN store.mode_period p ON p.node_id = r.node_id AND p.from_at <= r.hour AND p.to_at >= least(r.hour + interval '1 hour', now())
-WHERE h.hist IS NOT NULL;
+WHERE h.hist IS NOT NULL AND (r.kubelet_start_hist IS NOT NULL OR r.kubelet_stop_hist IS NOT NULL);
 
 CREATE VIEW plegwatch.node_conditions WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, k.at, k.status, k.reason, k.message, k.pleg_seen_ago_ms, k.threshold_ms

@@ -257,6 +257,16 @@ needs('postgres')('plans of the documented queries', () => {
     expect(minutes.reduce((sum, each) => sum + each.rows, 0)).toBeLessThanOrEqual(5 * epochs);
   });
 
+  it('undeclared gaps of a period are looked for without the minutes of other days', async () => {
+    const found = await read(
+      `SELECT * FROM (SELECT now() - interval '30 hours' AS since, now() - interval '29 hours' AS until) asked, plegwatch.undeclared_gaps(since, until)`,
+    );
+    const first = await day("(now() - interval '54 hours') AT TIME ZONE 'UTC'");
+    const minutes = tables(found).filter((table) => table.startsWith('relist_minute'));
+    expect(minutes).not.toEqual([]);
+    expect(minutes.filter((table) => table < `relist_minute_${first}`)).toEqual([]);
+  });
+
   it('minutes in which statuses were asked for are found without reading the others', async () => {
     const checks = Number((await client.query('SELECT count(*) FROM plegwatch.status_checks')).rows[0].count);
     const minutes = (await read('SELECT * FROM plegwatch.status_checks')).filter(({ table }) =>
@@ -285,6 +295,7 @@ needs('postgres')('plans of the documented queries', () => {
     'How does the latency of relists grow',
     'Does the kubelet wait',
     'What did the kubelet discard',
+    'Which pods can have lost events',
     'How much work does Evented PLEG save',
     'Does it depend on the pool',
   ])('%s is answered from hours', async (begin) => {
