@@ -83,7 +83,7 @@ const maxWorkers = availableParallelism() + 4;
 
 /** Waits have deadlines of their own; these bounds only end a test that hangs on a busy machine. */
 const services = {
-  globalSetup: ['test/support/build.ts'],
+  globalSetup: ['test/support/build.ts', 'test/support/preparedPostgres.ts'],
   setupFiles: ['test/support/processorTime.ts'],
   testTimeout: 600_000,
   hookTimeout: 300_000,
@@ -132,7 +132,7 @@ export default defineConfig({
           ...services,
           name: 'versions',
           include: VERSIONS,
-          globalSetup: ['test/support/build.ts', 'test/versions/results.ts'],
+          globalSetup: [...services.globalSetup, 'test/versions/results.ts'],
         },
       },
       {
@@ -141,7 +141,7 @@ export default defineConfig({
           ...services,
           name: 'cluster',
           include: CLUSTER,
-          globalSetup: ['test/support/build.ts', 'test/cluster/image.ts'],
+          globalSetup: [...services.globalSetup, 'test/cluster/image.ts'],
           testTimeout: 1_200_000,
           hookTimeout: 600_000,
         },

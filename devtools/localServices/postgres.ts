@@ -36,6 +36,8 @@ export interface PostgresOptions {
   readonly network?: ServiceNetwork;
   /** The password of `plegwatch`. Default: random. */
   readonly password?: string;
+  /** The folder of one that has ended: a new one begins with a copy of its databases, and with its password. */
+  readonly copyOf?: string | undefined;
   /** Server settings, such as `{ fsync: 'off' }`. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -45,6 +47,8 @@ const REMOTE_ACCESS = 'host all all all scram-sha-256\n';
 const BACKENDS_EXIT_WITHIN_MS = 120_000;
 /** No superuser, and no owner: row-level security does not hold for these. */
 export const CONTROLLER_ROLE = 'controller';
+
+const passwordFileIn = (dir: string): string => join(dir, 'password');
 
 /** Starts Postgres, with a new database cluster where the folder has none. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<LocalPostgres> {
@@ -58,7 +62,9 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
     network = options.network ?? { address: '127.0.0.1', port: await freePort() };
     if (as !== undefined) chownSync(place.dir, as.uid, as.gid);
     if (!existsSync(join(data, 'PG_VERSION'))) {
-      await initialise(place.dir, data, command, as, options.password ?? randomBytes(18).toString('hex'));
+      if (options.copyOf === undefined)
+        await initialise(place.dir, data, command, as, options.password ?? randomBytes(18).toString('hex'));
+      else await copy(options.copyOf, place.dir);
       // initdb lets in this machine only.
       if (options.network !== undefined) appendFileSync(join(data, 'pg_hba.conf'), REMOTE_ACCESS);
     }
@@ -90,7 +96,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
     () => startAfterBackends(start),
     async () => place.remove(),
   );
-  const password = readFileSync(join(place.dir, 'password'), 'utf8').trim();
+  const password = readFileSync(passwordFileIn(place.dir), 'utf8').trim();
   const { address, port } = network;
   return Object.assign(service, {
     url: `postgres://${NAME}:${password}@${address}:${port}/${NAME}`,
@@ -120,7 +126,7 @@ async function initialise(
   as: UnixUser | undefined,
   password: string,
 ): Promise<void> {
-  const passwordFile = join(dir, 'password');
+  const passwordFile = passwordFileIn(dir);
   writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
   if (as !== undefined) chownSync(passwordFile, as.uid, as.gid);
   const layout = [`--pgdata=${data}`, '--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'];
@@ -134,6 +140,9 @@ async function initialise(
     cwd: dir,
   });
 }
+
+const copy = (from: string, to: string): Promise<string> =>
+  run('cp', ['-a', '--reflink=auto', join(from, 'data'), passwordFileIn(from), to]);
 
 /** Postgres writes its process id to the first line of this file, and its state to the eighth. */
 function isReady(data: string, pid: number): boolean {

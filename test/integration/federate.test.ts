@@ -8,9 +8,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { migrate } from '../../src/store/migrate.ts';
 import { listPublished } from '../../src/store/statements.ts';
 import { openStore } from '../../src/store/store.ts';
-import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { silent, startServer, type TestServer } from '../support/database.ts';
 import { emptyFleet, federateGroups } from '../support/fleetDatabase.ts';
 import { needs } from '../support/needs.ts';
+import { queryAnew as query } from '../support/query.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';
 
 needs('postgres')('a fleet database', () => {

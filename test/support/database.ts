@@ -3,12 +3,15 @@
  * needed.
  */
 import { randomBytes } from 'node:crypto';
-import { Client } from 'pg';
 import { pino } from 'pino';
-import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
+import type { LocalPostgres } from '../../devtools/localServices/postgres.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import type { SqlRunner } from '../../src/store/runner.ts';
 import { statement } from '../../src/store/statement.ts';
+import { createDatabase, startTestPostgres } from './preparedPostgres.ts';
+import { query } from './query.ts';
+
+export { query };
 
 export const silent = pino({ level: 'silent' });
 
@@ -26,13 +29,13 @@ export interface TestServer {
 }
 
 export async function startServer(): Promise<TestServer> {
-  const part = await startPostgres({ settings: { fsync: 'off' } });
+  const part = await startTestPostgres();
   let count = 0;
-  const emptyDatabase = async () => {
+  const newDatabase = async (migrated: boolean) => {
     const name = `t${++count}`;
     const password = randomBytes(8).toString('hex');
     await query(part.url, `CREATE ROLE ${name} LOGIN PASSWORD '${password}'`);
-    await query(part.url, `CREATE DATABASE ${name} OWNER ${name}`);
+    await createDatabase(part.url, name, name, migrated);
     return withUser(part.url, name, password, name);
   };
   const role = async (databaseUrl: string, prefix: string) => {
@@ -43,9 +46,9 @@ export async function startServer(): Promise<TestServer> {
   };
   return {
     part,
-    emptyDatabase,
+    emptyDatabase: () => newDatabase(false),
     async database(queues = 2) {
-      const databaseUrl = await emptyDatabase();
+      const databaseUrl = await newDatabase(true);
       await migrate({ databaseUrl, queues, log: silent });
       await query(databaseUrl, "INSERT INTO store.cluster (name) VALUES ('test')");
       return databaseUrl;
@@ -58,21 +61,6 @@ export async function startServer(): Promise<TestServer> {
     },
     stop: () => part.stop(),
   };
-}
-
-/** Runs one statement on a new connection. */
-export async function query<R extends Record<string, unknown>>(
-  databaseUrl: string,
-  text: string,
-  values: unknown[] = [],
-): Promise<R[]> {
-  const client = new Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    return (await client.query<R>(text, values)).rows;
-  } finally {
-    await client.end();
-  }
 }
 
 function withUser(databaseUrl: string, user: string, password: string, database?: string): string {

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll } from 'vitest';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
-import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
+import type { LocalPostgres } from '../../devtools/localServices/postgres.ts';
 import { run } from '../../devtools/localServices/process.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
@@ -14,6 +14,7 @@ import { migrate } from '../../src/store/migrate.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { CLUSTER } from './batches.ts';
 import { silent } from './database.ts';
+import { startTestPostgres, usePrepared } from './preparedPostgres.ts';
 import { started } from './started.ts';
 import { EvidenceFixture } from './storedRecords.ts';
 
@@ -45,9 +46,10 @@ export class KubeBed {
     beforeAll(async () => {
       const [server, postgres] = await Promise.all([
         startApiServer({ users: { controller: [GROUP] } }),
-        startPostgres({ settings: { fsync: 'off' } }),
+        startTestPostgres(),
       ]);
       this.#services = { server, postgres };
+      await usePrepared(postgres.url);
       await migrate({ databaseUrl: postgres.url, queues: 1, log: silent });
       const store = await openStore({ databaseUrl: postgres.url, log: silent });
       const evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));

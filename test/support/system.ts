@@ -16,7 +16,6 @@ import {
   CONTROLLER_ROLE,
   createControllerRole,
   type LocalPostgres,
-  startPostgres,
 } from '../../devtools/localServices/postgres.ts';
 import { run } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
@@ -29,6 +28,7 @@ import { auditCommand } from './auditCommand.ts';
 import { CLI } from './build.ts';
 import { query, silent } from './database.ts';
 import { installPlegReports } from './plegreports.ts';
+import { startTestPostgres, usePrepared } from './preparedPostgres.ts';
 import { WITHIN_MS, waitFor } from './waitFor.ts';
 
 export const CLUSTER = 'test';
@@ -86,9 +86,10 @@ export class System {
   }): Promise<System> {
     const [redis, postgres, api] = await Promise.all([
       startRedis({ clusters }),
-      startPostgres({ settings: { fsync: 'off' } }),
+      startTestPostgres(),
       kube ? startApiServer() : null,
     ]);
+    if (cli === undefined) await usePrepared(postgres.url);
     const controllerUrl = await createControllerRole(postgres.url);
     if (cli === undefined) {
       await migrate({
