@@ -21,8 +21,8 @@ demo: ## Run the demo on this machine: two real kubelets of which one falls back
 	@$(node) build.mjs
 	@./bin/plegwatch-dev demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
 
-# All test processes load the same packages: compiled once, they load faster. Fewer processes at once than beside kubelets, which mostly wait, cost less.
-check: export NODE_COMPILE_CACHE := $(CURDIR)/node_modules/.cache/node-compile
+# All test processes load the same packages: compiled once, they load faster. For `check`, fewer processes at once than beside kubelets, which mostly wait, cost less.
+check test: export NODE_COMPILE_CACHE := $(CURDIR)/node_modules/.cache/node-compile
 check: lint ## Run the quick checks while you work: style, types, imports, unit tests, the long ones shortened (a minute)
 	@PLEGWATCH_HISTORIES=100 $(node) node_modules/vitest/vitest.mjs run --project 'unit*' --maxWorkers=$$(($$(nproc) + 2))
 
