@@ -34,7 +34,7 @@ async function prepare(url: string): Promise<void> {
   await query(url, `CREATE ROLE ${PREPARED} LOGIN PASSWORD '${password}'`);
   await query(url, `CREATE DATABASE ${PREPARED} OWNER ${PREPARED}`);
   const databaseUrl = Object.assign(new URL(url), { username: PREPARED, password, pathname: `/${PREPARED}` });
-  // Whoever gets a copy may only raise the number of queues that it ever had.
+  // Those that get a copy can raise the number of queues that it ever had, and not lower it.
   await migrate({ databaseUrl: databaseUrl.href, queues: 1, log: pino({ level: 'silent' }) });
   for (const text of [
     `ALTER DATABASE ${PREPARED} OWNER TO CURRENT_USER`,
@@ -48,7 +48,7 @@ async function prepare(url: string): Promise<void> {
 export const startTestPostgres = (): Promise<LocalPostgres> =>
   startPostgres({ settings: SETTINGS, copyOf: process.env[FOLDER] });
 
-/** Makes a database for this owner. `migrated`: a copy of the prepared one, if there is one; whoever gets it still migrates it. */
+/** Makes a database for this owner. `migrated`: a copy of the prepared one, if there is one. It still has to be migrated: its settings are missing. */
 export async function createDatabase(
   url: string,
   name: string,
@@ -63,7 +63,7 @@ export async function createDatabase(
   await giveTo(url, name, owner);
 }
 
-/** Puts the prepared database, if there is one, in the place of the empty one of a server. Whoever gets it still migrates it. */
+/** Puts the prepared database, if there is one, in the place of the empty one of a server. It still has to be migrated. */
 export async function usePrepared(url: string): Promise<void> {
   if (process.env[FOLDER] === undefined) return;
   const { username: owner, pathname } = new URL(url);
