@@ -153,7 +153,7 @@ fleet-database: ## Show two groups, a fleet database over them, its page, and an
 	@$(node) build.mjs
 	@$(node) --import ./bench/sqlAsText.ts bench/fleetDatabase.ts
 
-bench-questions: ## Measure how long each documented question about many nodes takes on ten million events of 200 nodes (15 minutes; 10 GiB)
+bench-questions: ## Measure how long each documented question takes on ten million events of 200 nodes (15 minutes; 10 GiB; PLEGWATCH_BENCH_CALM_NODES=40000 adds calm nodes)
 	@$(call prepare,node npm postgres)
 	@$(node) build.mjs
 	@$(node) bench/questions.ts

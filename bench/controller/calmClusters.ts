@@ -1,14 +1,10 @@
 /*
- * Several clusters of 5,000 calm nodes, each with a controller, in one Postgres: what they take of it beside one such cluster. More of them at
- * once would fill this machine.
+ * Several clusters of 5,000 calm nodes, each with a controller, in one Postgres: what they take of it beside one such cluster.
  */
 import { quantile } from '../statistics.ts';
 import type { TableRow } from '../table.ts';
 import { calmMinute, NODES, percent } from './calmNodes.ts';
-import { type BenchPart, SHORT } from './part.ts';
-
-const LONG = process.env['PLEGWATCH_BENCH_LONG'] === '1';
-const COUNTS = SHORT ? [1, 2] : LONG ? [1, 2, 4, 8] : [1, 4];
+import { type BenchPart, CLUSTER_COUNTS } from './part.ts';
 
 export const calmClusters: BenchPart = {
   name: 'clusters',
@@ -16,7 +12,7 @@ export const calmClusters: BenchPart = {
   async run() {
     const rows: TableRow[] = [];
     let one: number | null = null;
-    for (const count of COUNTS) {
+    for (const count of CLUSTER_COUNTS) {
       const { used, lag, late, unanswered } = await calmMinute(
         Array.from({ length: count }, (_, n) => `cluster-${n}`),
       );

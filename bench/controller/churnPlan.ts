@@ -19,6 +19,8 @@ interface ChurnPlan {
   /** Events of all nodes together. */
   readonly eventsASecond: number;
   readonly seconds: number;
+  /** Another one has other pods. */
+  readonly seed?: number;
 }
 
 export const PODS = 30;
@@ -49,10 +51,10 @@ interface PlannedRecord {
 export const lifetimeMs = (nodes: number, eventsASecond: number): number =>
   Math.round((1_000 * nodes * PODS * EVENTS_A_POD) / eventsASecond);
 
-export function churnPlan({ nodes, eventsASecond, seconds }: ChurnPlan): PlannedBatch[] {
+export function churnPlan({ nodes, eventsASecond, seconds, seed = 0 }: ChurnPlan): PlannedBatch[] {
   const meanMs = lifetimeMs(nodes.length, eventsASecond);
   return nodes
-    .flatMap((node, seed) => batchesOf(node, recordsOf(seed, { meanMs, untilMs: 1_000 * seconds })))
+    .flatMap((node, n) => batchesOf(node, recordsOf(seed + n, { meanMs, untilMs: 1_000 * seconds })))
     .sort((a, b) => a.at - b.at);
 }
 

@@ -27,7 +27,12 @@ import { ROOT } from '../system.ts';
 const CLI = join(ROOT, 'dist', 'cli.js');
 /** `on` with PLEGWATCH_BENCH_FSYNC=on: a disk that others share makes figures that nobody can repeat. */
 export const FSYNC = process.env['PLEGWATCH_BENCH_FSYNC'] ?? 'off';
-const POSTGRES_SETTINGS = { fsync: FSYNC, shared_buffers: '512MB', max_wal_size: '4GB' };
+const POSTGRES_SETTINGS = {
+  fsync: FSYNC,
+  shared_buffers: '512MB',
+  max_wal_size: '4GB',
+  max_connections: '300',
+};
 
 /** In milliseconds. */
 export interface ProcessorTime {

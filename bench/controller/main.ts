@@ -10,6 +10,7 @@ import { where } from '../../devtools/localServices/where.ts';
 import { loadAverage } from '../processes.ts';
 import { machine, writeResult } from '../results.ts';
 import { markdown, printed } from '../table.ts';
+import { busyClusters } from './busyClusters.ts';
 import { bytes } from './bytes.ts';
 import { calmClusters } from './calmClusters.ts';
 import { calmNodes } from './calmNodes.ts';
@@ -29,6 +30,7 @@ const PARTS: readonly BenchPart[] = [
   eventToRow,
   calmNodes,
   calmClusters,
+  busyClusters,
   lockedNodes,
   twoControllers,
   reports,

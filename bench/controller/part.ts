@@ -26,4 +26,8 @@ export interface BenchPart {
 /** With PLEGWATCH_BENCH_SHORT=1 each part takes as few windows and seconds as show that it works. */
 export const SHORT = process.env['PLEGWATCH_BENCH_SHORT'] === '1';
 
+const COUNTS = SHORT ? '1 2' : process.env['PLEGWATCH_BENCH_LONG'] === '1' ? '1 2 4 8 16' : '1 4';
+/** How many clusters share a Postgres, one measurement after the other; PLEGWATCH_BENCH_CLUSTERS, separated by spaces. */
+export const CLUSTER_COUNTS = (process.env['PLEGWATCH_BENCH_CLUSTERS'] ?? COUNTS).split(' ').map(Number);
+
 export const log = (what: string): void => void process.stderr.write(`bench: ${what}…\n`);

@@ -1,5 +1,6 @@
 /*
- * A history of many nodes with known truth, written straight into the tables; storedHistory.sql says what happens in it.
+ * A history of many nodes with known truth, written straight into the tables; storedHistory.sql says what happens in it. Calm nodes beside them, which
+ * cost little to write, make a large fleet of it (calmNodes.sql).
  */
 import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
@@ -18,11 +19,21 @@ export interface HistorySize {
   readonly untilNow?: boolean;
 }
 
-const STATEMENTS = readFileSync(new URL('storedHistory.sql', import.meta.url), 'utf8');
+export interface CalmSize {
+  readonly nodes: number;
+  readonly clusters: number;
+  /** The last days of which their minutes are stored; their hours are stored of all. */
+  readonly minuteDays: number;
+}
+
+const textOf = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8');
+const STATEMENTS = textOf('storedHistory.sql');
+const CALM_STATEMENTS = textOf('calmNodes.sql');
 
 export async function writeHistory(
   databaseUrl: string,
   { nodes, days, lives, busy = nodes, step, untilNow = false }: HistorySize,
+  calm?: CalmSize,
 ): Promise<void> {
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();
@@ -33,6 +44,15 @@ export async function writeHistory(
     const size = [nodes, days, lives, busy, step, untilNow];
     await client.query('INSERT INTO size VALUES ($1, $2, $3, $4, $5, $6)', size);
     await client.query(STATEMENTS);
+    if (calm !== undefined) {
+      await client.query('CREATE TEMP TABLE calm (nodes int4, clusters int4, minute_days int4)');
+      await client.query('INSERT INTO calm VALUES ($1, $2, $3)', [
+        calm.nodes,
+        calm.clusters,
+        calm.minuteDays,
+      ]);
+      await client.query(CALM_STATEMENTS);
+    }
     await client.query('ANALYZE');
   } finally {
     await client.end();
