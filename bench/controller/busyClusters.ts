@@ -87,9 +87,14 @@ async function playAt(
       // Other pods in each cluster, and at each rate.
       churnPlan({ nodes, eventsASecond: rate / senders.length, seconds: SECONDS, seed: 1_000 * (rate + n) }),
     );
+    let sealingMs = 0;
+    for (const [n, each] of senders.entries()) sealingMs += await each.sealingTime(plans[n] ?? []);
+    const begin = Date.now() + sealingMs;
     const ended = new AbortController();
-    const sampled = sampleWaits(client, ended.signal);
-    const played = await Promise.all(senders.map((each, n) => each.play(plans[n] ?? [], ASK_EVERY_MS)));
+    const sampled = delay(sealingMs).then(() => sampleWaits(client, ended.signal));
+    const played = await Promise.all(
+      senders.map((each, n) => each.play(plans[n] ?? [], ASK_EVERY_MS, begin)),
+    );
     ended.abort();
     const waits = await sampled;
     const [from, to] = [Math.max(...played.map((one) => one.from)), Math.min(...played.map((one) => one.to))];

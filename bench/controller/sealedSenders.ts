@@ -126,10 +126,13 @@ export class SealedSenders {
     return senders;
   }
 
-  /** Sends the batches of a plan, which are in the order of their times. `everyMs`: how often each node asks for the flow settings. */
-  async play(plan: readonly PlannedBatch[], everyMs: number): Promise<PlayedPlan> {
+  /**
+   * Sends the batches of a plan, which are in the order of their times. `everyMs`: how often each node asks for the flow settings. `begin`: when,
+   * at the earliest after its sealing time and that of others that begin then; default: after its own.
+   */
+  async play(plan: readonly PlannedBatch[], everyMs: number, begin?: number): Promise<PlayedPlan> {
     const ready: Ready[] = [];
-    const from = Date.now() + (await this.#sealingTime(plan));
+    const from = begin ?? Date.now() + (await this.sealingTime(plan));
     const sealing = this.#sealAll(plan, from, ready);
     while (Date.now() < from) await delay(Math.min(100, Math.max(1, from - Date.now())));
     const last = plan.at(-1)?.at ?? 0;
@@ -215,7 +218,7 @@ export class SealedSenders {
   }
 
   /** Half as much again as all of them will take, by the first ones, once their code has run. */
-  async #sealingTime(plan: readonly PlannedBatch[]): Promise<number> {
+  async sealingTime(plan: readonly PlannedBatch[]): Promise<number> {
     const some = plan.slice(0, CALIBRATION);
     const timed = async () => {
       const began = performance.now();
