@@ -24,6 +24,8 @@ import { type AnswerSource, serverOf } from './server.ts';
 /** Those that the protocol defines. */
 const HEADERS = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-method', 'mcp-name'];
 
+const MAX_LEVELS = 100;
+
 export const answersOverHttp: PostedAnswers = (reader, log) => {
   const throttled = new ThrottledLog(log);
   const source: AnswerSource = {
@@ -40,6 +42,8 @@ export const answersOverHttp: PostedAnswers = (reader, log) => {
     const message = parsed(body);
     if (message === undefined) return refused(-32_700, 'The body is not JSON.');
     if (Array.isArray(message)) return refused(-32_600, 'A request has one message: send each alone.');
+    if (isDeeper(message, MAX_LEVELS))
+      return refused(-32_600, `A message has at most ${MAX_LEVELS} levels of objects and lists.`);
     const request = new Request('http://localhost/mcp', {
       ...{ method: 'POST', headers: headersOf(headers), signal },
     });
@@ -57,6 +61,14 @@ function parsed(body: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Without a call for each level: those who read messages make one, and the stack ends before a body does. */
+function isDeeper(message: unknown, levels: number): boolean {
+  let inner: readonly unknown[] = [message];
+  for (let level = 0; level <= levels && inner.length > 0; level++)
+    inner = inner.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []));
+  return inner.length > 0;
 }
 
 const refused = (code: number, message: string): PostedAnswer => ({

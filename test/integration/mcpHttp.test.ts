@@ -38,6 +38,20 @@ const called = (name: string, args: Row = {}) => ({
   ...{ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } },
 });
 
+/** A message of the newest protocol, with so many levels of what its client can do. */
+const described = (levels: number) =>
+  JSON.stringify({
+    ...called('readiness'),
+    params: {
+      ...called('readiness').params,
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+        'io.modelcontextprotocol/clientCapabilities': { experimental: 'HERE' },
+      },
+    },
+  }).replace('"HERE"', `${'{"a":'.repeat(levels)}{}${'}'.repeat(levels)}`);
+
 let server: TestServer;
 let api: LocalApiServer;
 let databaseUrl: string;
@@ -221,6 +235,7 @@ needs(
     ['no message', 'null', {}, 400, -32_600],
     ['a message without a method', { jsonrpc: '2.0', id: {} }, {}, 400, -32_600],
     ['a message as deep as a body may be', `${'['.repeat(30_000)}${']'.repeat(30_000)}`, {}, 400, -32_600],
+    ['a message whose client is described in 10,000 levels', described(10_000), {}, 400, -32_600],
     ['no known method', { ...MESSAGE, method: 'tools/destroy' }, {}, 200, -32_601],
     ['an unknown protocol', MESSAGE, { headers: { 'mcp-protocol-version': '1999-01-01' } }, 400, -32_000],
   ])('%s is refused, in words', async (_, message, init, status, code) => {
