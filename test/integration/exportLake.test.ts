@@ -321,6 +321,26 @@ needs('postgres')('plegwatch export --format parquet', () => {
     expect([await countOf(view), isAsListed(view)]).toEqual([`${MANY}`, true]);
   });
 
+  test.each([
+    ['that was cut off', (text: string) => text.slice(0, 100)],
+    ['whose counts are no numbers of rows', (text: string) => text.replace(/"rows": \d+/, '"rows": 1e999')],
+  ])('a manifest %s is an error, and stays as it is', async (_, damaged) => {
+    const view = 'container_events';
+    await storeDay('node-a');
+    await exported(view);
+    const manifest = join(folderOf(view), '_manifest.json');
+    const text = damaged(readFileSync(manifest, 'utf8'));
+    writeFileSync(manifest, text);
+    const { code, stderr } = await exported(view);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('[EXPORT_DAMAGED]')]);
+    expect(readFileSync(manifest, 'utf8')).toBe(text);
+  });
+
+  test('a run that exports nothing says so', async () => {
+    const { code, lines } = await exported('findings');
+    expect([code, lines]).toEqual([0, [expect.stringContaining('no cluster has nodes')]]);
+  });
+
   test('an incomplete day is not replaced from a database that lost its records, where nothing seems to be missing', async () => {
     const view = 'container_events';
     await storeDay('node-a');

@@ -47,6 +47,8 @@ interface Place {
 /** Throws NOT_FOUND or SETTING_INVALID. */
 export async function exportLake({ views = LAKE_VIEWS, fail, ...command }: ExportCommand): Promise<void> {
   const parts = await clustersByStore(command);
+  if (parts.every(({ clusters }) => clusters.length === 0))
+    command.print('nothing exported: no cluster has nodes, or none that this role may read');
   for (const view of views)
     await exportView({ ...command, view }, parts).catch((error: unknown) => fail(view, error));
 }

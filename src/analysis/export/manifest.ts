@@ -12,16 +12,18 @@ import { unwritable, writeOutput } from '../../platform/outputFile.ts';
 
 const NAME = '_manifest.json';
 
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+
 const ListedFile = v.object({
-  rows: v.number(),
-  bytes: v.number(),
+  rows: count,
+  bytes: count,
   sha256: v.string(),
   /** Whether no more records of the day could come. */
   complete: v.boolean(),
   /** The state of the day in Postgres when it was written (readDayState.sql). */
   state: v.string(),
   /** How many records Postgres had then of the epochs of the day. */
-  records: v.number(),
+  records: count,
 });
 export type ListedFile = v.InferOutput<typeof ListedFile>;
 
