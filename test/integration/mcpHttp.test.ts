@@ -38,7 +38,7 @@ const called = (name: string, args: Row = {}) => ({
   ...{ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } },
 });
 
-/** A message of the newest protocol, with so many levels of what its client can do. */
+/** A message of the newest protocol whose client is described in this number of levels. */
 const described = (levels: number) =>
   JSON.stringify({
     ...called('readiness'),
