@@ -4,7 +4,7 @@
 import type { SqlRunner } from './runner.ts';
 import { command, type RowReader, statement } from './statement.ts';
 
-const ROWS_PER_FETCH = 2_000;
+const ROWS_PER_FETCH = 500;
 const CURSOR = 'long_query';
 
 /** A query, such as a typed one's `toSQL()`. */

@@ -374,6 +374,22 @@ needs('postgres')('plegwatch export --format parquet', () => {
     expect(await unobservedOn()).toEqual([dayAgo(2)]);
   });
 
+  test('a day whose rows are as large as they may be is written in little memory', async () => {
+    await storeDay('node-a');
+    await query(databaseUrl, `SELECT store.make_partition('node_condition', $1::date)`, [DAY]);
+    await query(
+      databaseUrl,
+      `INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message)
+       SELECT $1::date + i * interval '1 ms', $1::date, node_id, cluster_id, 'False', 'KubeletNotReady', repeat(md5(i::text), 1000)
+       FROM store.node, generate_series(1, 8000) AS i WHERE name = 'node-a'`,
+      [DAY],
+    );
+    const { code, stdout } = await plegwatch(argsOf('node_conditions'), {
+      NODE_OPTIONS: '--max-old-space-size=96',
+    });
+    expect([code, stdout]).toEqual([0, expect.stringContaining(': 8000 rows\n')]);
+  });
+
   test('a day with more rows than the memory can hold is written', async () => {
     await storeMany();
     const { code, stdout } = await plegwatch(argsOf('node_conditions'), {

@@ -79,7 +79,7 @@ export function lakeColumn(name: string, type: string): LakeColumn {
 }
 
 const MAX_GROUP_ROWS = 20_000;
-const MAX_GROUP_CHARACTERS = 16_000_000;
+const MAX_GROUP_CHARACTERS = 8_000_000;
 const ZSTD = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
 
 export async function* parquetOf(
