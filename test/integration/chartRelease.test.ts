@@ -133,6 +133,7 @@ needs('helm')('a release', () => {
       expect(kindsOf(there)).toEqual([
         'ConfigMap plegwatch-keys',
         'DaemonSet plegwatch-agent',
+        'ResourceQuota plegwatch-agent',
         'Role plegwatch-keys-public',
         'RoleBinding plegwatch-keys-public',
         'Secret plegwatch-agent-redis',

@@ -78,7 +78,9 @@ export async function usePrepared(url: string): Promise<void> {
   await giveTo(url, name, owner);
 }
 
+/** A new database counts as maintained now. */
 async function giveTo(url: string, name: string, owner: string): Promise<void> {
   const database = Object.assign(new URL(url), { pathname: `/${name}` });
   await query(database.href, `REASSIGN OWNED BY ${PREPARED} TO ${owner}`);
+  await query(database.href, 'UPDATE store.maintenance SET succeeded_at = now()');
 }
