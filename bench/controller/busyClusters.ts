@@ -11,7 +11,7 @@ import { churnPlan } from './churnPlan.ts';
 import { COMMIT_TIMES, eventLag } from './commitLag.ts';
 import { type ControllerSystem, type ProcessorTime, startControllerSystem } from './controllerSystem.ts';
 import { type BenchPart, CLUSTER_COUNTS, log, SHORT } from './part.ts';
-import { type PlayedPlan, SealedSenders } from './sealedSenders.ts';
+import { SealedSenders, sharesOf } from './sealedSenders.ts';
 
 const QUEUES = 16;
 /** All clusters together have them. */
@@ -26,7 +26,7 @@ const SAMPLE_MS = 50;
 interface Played {
   readonly rate: number;
   readonly used: ProcessorTime;
-  readonly sendersMs: number;
+  readonly senders: number;
   readonly seconds: number;
   readonly stored: number;
   readonly p50: number;
@@ -99,17 +99,9 @@ async function playAt(
     const waits = await sampled;
     const [from, to] = [Math.max(...played.map((one) => one.from)), Math.min(...played.map((one) => one.to))];
     const lag = await eventLag(system.postgres.url, from, to);
-    // Each of them counts what all take, in its own time.
-    const share = (of: (one: PlayedPlan) => number) =>
-      played.reduce((sum, one) => sum + of(one) / (one.to - one.from), 0) / played.length;
     return {
       ...{ rate, load, seconds: (to - from) / 1000, stored: lag.rows, p50: lag.p50, p99: lag.p99 },
-      used: {
-        controller: share(({ used }) => used.controller),
-        postgres: share(({ used }) => used.postgres),
-        redis: share(({ used }) => used.redis),
-      },
-      sendersMs: share(({ sendersMs }) => sendersMs),
+      ...sharesOf(played),
       lateMs: quantile(
         played.flatMap(({ late }) => late),
         0.99,
@@ -149,7 +141,7 @@ async function sampleWaits(client: Client, signal: AbortSignal): Promise<string>
 }
 
 function rowOf(count: number, played: Played): TableRow {
-  const { rate, used, sendersMs, seconds, stored, p50, p99, lateMs, left, waits, load } = played;
+  const { rate, used, senders, seconds, stored, p50, p99, lateMs, left, waits, load } = played;
   const perSecond = stored / seconds;
   const ofThousand = (share: number) => `${((1_000_000 * share) / perSecond).toFixed(0)}`;
   const percent = (share: number) => (100 * share).toFixed(0);
@@ -157,7 +149,7 @@ function rowOf(count: number, played: Played): TableRow {
     what: `${count} cluster${count === 1 ? '' : 's'}, ${rate.toLocaleString('en')} events/s`,
     figure: [
       `${Math.round(perSecond).toLocaleString('en')} stored/s, p99 ${Math.round(p99)} ms (p50 ${Math.round(p50)})`,
-      `Postgres ${percent(used.postgres)}, controllers ${percent(used.controller)}, Redis ${percent(used.redis)}, senders ${percent(sendersMs)} % of a core`,
+      `Postgres ${percent(used.postgres)}, controllers ${percent(used.controller)}, Redis ${percent(used.redis)}, senders ${percent(senders)} % of a core`,
       `${ofThousand(used.postgres)}, ${ofThousand(used.controller)}, ${ofThousand(used.redis)} ms for 1,000 events`,
       `${Math.round(played.walBytes / (rate * SECONDS))} bytes of WAL an event; sessions: ${waits}`,
       `sent ${Math.round(lateMs)} ms late (p99), ${left} still wait; load before ${load.toFixed(1)}`,

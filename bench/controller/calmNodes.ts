@@ -12,7 +12,7 @@ import type { TableRow } from '../table.ts';
 import { COMMIT_TIMES, type CommitLag, minuteLag } from './commitLag.ts';
 import { type ProcessorTime, startControllerSystem } from './controllerSystem.ts';
 import { type BenchPart, log, SHORT } from './part.ts';
-import { type PlannedBatch, type PlayedPlan, SealedSenders } from './sealedSenders.ts';
+import { type PlannedBatch, SealedSenders, sharesOf } from './sealedSenders.ts';
 
 const QUEUES = 16;
 export const NODES = SHORT ? 200 : 5_000;
@@ -108,16 +108,8 @@ export async function calmMinute(clusters: readonly string[]): Promise<CalmMinut
     const played = await Promise.all(senders.map((each) => each.play(plan, IDLE_ASK_MS)));
     const from = Math.min(...played.map((each) => each.from));
     const to = Math.max(...played.map((each) => each.to));
-    // Each of them counts what all take.
-    const share = (of: (one: PlayedPlan) => number) =>
-      played.reduce((sum, one) => sum + of(one) / (one.to - one.from), 0) / played.length;
     return {
-      used: {
-        controller: share(({ used }) => used.controller),
-        postgres: share(({ used }) => used.postgres),
-        redis: share(({ used }) => used.redis),
-      },
-      senders: share(({ sendersMs }) => sendersMs),
+      ...sharesOf(played),
       batchesASecond: (1000 * plan.length * clusters.length) / (to - from),
       late: played.flatMap(({ late }) => late),
       lag: await minuteLag(system.postgres.url, from, to),

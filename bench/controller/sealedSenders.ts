@@ -288,3 +288,17 @@ const connectTo = ({ redis: { urlOf } }: ControllerSystem, cluster: string): Red
     { redisUrl: urlOf('agent', cluster) },
     { maxRetry: millis(1_000), onError: () => undefined, patient: true },
   );
+
+/** The processor time while several senders played, in shares of a core. Each of them counts what all take, in its own time. */
+export function sharesOf(played: readonly PlayedPlan[]): { used: ProcessorTime; senders: number } {
+  const share = (of: (one: PlayedPlan) => number) =>
+    played.reduce((sum, one) => sum + of(one) / (one.to - one.from), 0) / played.length;
+  return {
+    used: {
+      controller: share(({ used }) => used.controller),
+      postgres: share(({ used }) => used.postgres),
+      redis: share(({ used }) => used.redis),
+    },
+    senders: share(({ sendersMs }) => sendersMs),
+  };
+}
