@@ -138,14 +138,9 @@ DECLARE
   n int4;
   i int4 := 0;
   upto int8 := 0;
-  rank float8;
+  rank float8 := q * store.hist_count(hist);
   low float8;
 BEGIN
-  FOREACH n IN ARRAY hist LOOP
-    upto := upto + coalesce(n, 0);
-  END LOOP;
-  rank := q * upto;
-  upto := 0;
   FOREACH n IN ARRAY hist LOOP
     i := i + 1;
     upto := upto + coalesce(n, 0);
@@ -169,15 +164,12 @@ DECLARE
   n int4;
   i int4 := 0;
   upto int8 := 0;
-  total int8 := 0;
+  rank float8 := q * store.hist_count(hist);
 BEGIN
-  FOREACH n IN ARRAY hist LOOP
-    total := total + coalesce(n, 0);
-  END LOOP;
   FOREACH n IN ARRAY hist LOOP
     i := i + 1;
     upto := upto + coalesce(n, 0);
-    IF n > 0 AND upto >= q * total THEN
+    IF upto >= rank AND n > 0 THEN
       RETURN bounds[i];
     END IF;
   END LOOP;
