@@ -5,8 +5,10 @@ import { describe, expect, test } from 'vitest';
 import {
   AGENT_NAMESPACE,
   CHART,
+  FLEET,
   HUB,
   helm,
+  LAKE,
   MINIMAL,
   NAMESPACE,
   pick,
@@ -269,6 +271,16 @@ needs('helm')('a release', () => {
     }
     const renamed = await render({ ...MINIMAL, nameOverride: 'watcher' });
     expect(kindsOf(renamed)).toContain('DaemonSet plegwatch-watcher-agent');
+  });
+
+  test.each([
+    ['maintain', MINIMAL],
+    ['lake', LAKE],
+    ['federate', FLEET],
+  ])("runs %s by a schedule of UTC, whatever the zone of the cluster's controllers", async (name, values) => {
+    expect(pick(await render(values), 'CronJob', `plegwatch-${name}`).spec).toMatchObject({
+      timeZone: 'Etc/UTC',
+    });
   });
 
   test('renders the same every time', async () => {
