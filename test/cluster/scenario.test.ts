@@ -78,7 +78,7 @@ needs(
         expect(examined).not.toMatch(/^(warning|failed) /m);
         return examined;
       };
-      console.log(await waitFor(`the doctor of ${of} finds nothing`, examine, WITHIN_MS, 1_000));
+      console.log(await waitFor(`the doctor of ${of} finds nothing`, examine, WITHIN_MS));
     }
     for (const witness of bed.witnesses.values()) await witness.start();
   });
@@ -130,7 +130,7 @@ needs(
     await bed.cluster.shell(role.replace('on-call', `system:serviceaccounts:${NAMESPACE}`));
     const report = new RegExp(`^${names[0]} `, 'm');
     const isAllowed = async () => report.test(await asOnCall(`-n ${NAMESPACE} report`));
-    await waitFor('the role counts', isAllowed, WITHIN_MS, 500);
+    await waitFor('the role counts', isAllowed, WITHIN_MS);
 
     await page('--set ui.enabled=false');
     await bed.cluster.shell(`
@@ -189,7 +189,6 @@ needs(
         'another container runs',
         async () => !['', container].includes(await agentContainer(bed, node.name)),
         WITHIN_MS,
-        500,
       );
       await rolledOut();
     });
@@ -205,7 +204,7 @@ needs(
     const fellBack = `reason=PLEGFellBack,involvedObject.kind=Node,involvedObject.name=${node.name}`;
     const events = () =>
       bed.cluster.kubectl('get', 'events', '-A', `--field-selector=${fellBack}`, '-o', 'name');
-    await waitFor('the Node has an Event', async () => (await events()) !== '', WITHIN_MS, 500);
+    await waitFor('the Node has an Event', async () => (await events()) !== '', WITHIN_MS);
     await node.kubelet.restart();
     await bed.underChurn(watched);
     await bed.nothingIsLost();
@@ -265,7 +264,7 @@ needs(
       );
       return row?.n === nodes.length;
     };
-    await bed.underChurn(() => waitFor('both streams of the second are active', active, WITHIN_MS, 500));
+    await bed.underChurn(() => waitFor('both streams of the second are active', active, WITHIN_MS));
     const since = Date.now();
     await bed.underChurn(async () => {});
     await bed.nothingIsLost();
@@ -314,7 +313,7 @@ needs(
       await bed.nothingIsLost();
       const wanted = `${REGISTRY}/plegwatch@${image}`;
       const pulled = async () => (await imagesOf(bed)).every((name) => name === wanted);
-      await waitFor(`all pods run ${wanted}`, pulled, WITHIN_MS, 500);
+      await waitFor(`all pods run ${wanted}`, pulled, WITHIN_MS);
     };
     const pull = `helm pull oci://${host}/charts/plegwatch --version ${present.version} --plain-http --destination ${folder} 2>&1`;
     expect(await bed.cluster.shell(pull)).toContain(`Digest: ${present.chart}\n`);

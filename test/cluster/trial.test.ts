@@ -198,7 +198,6 @@ needs(
       'the epochs can be read',
       async () => (await stored()).map(({ metadata, status }) => `${metadata.name} ${status.agent.epoch}`),
       WITHIN_MS,
-      1_000,
     );
   /** Waits until what the agents of all nodes observed after this moment is stored: reports in Kubernetes outlive a release. */
   const allStored = (since: number) =>
@@ -206,7 +205,6 @@ needs(
       'the agents of all nodes have their records stored',
       async () => (await stored()).every(({ status }) => Date.parse(status.completeThrough ?? '') > since),
       WITHIN_MS,
-      1_000,
     );
 });
 

@@ -88,6 +88,7 @@ needs(...KUBELET_NEEDS, `containerd-${CACHE.containerd}`)('the status of a pod',
     // Which lag is anomalous is only known after a hundred others, however long these take on a busy machine.
     const many = async () => (await ordinaryLags()).samples >= 100;
     await waitFor('many ordinary lags are known', many, PUBLISHED_WITHIN_MS);
+    betweenPodsMs = 30_000;
     // Its relist period begins again.
     await kubelet.restart();
     await waitFor('it receives events', async () =>
@@ -204,13 +205,15 @@ async function create(
   await bed.system.kubectl('create', '-f', file);
 }
 
+/** Leaves processor time for other processes: more once there are enough samples, which then only say how late statuses are on this machine. */
+let betweenPodsMs = 6_000;
+
 /** Runs short pods one after another: their announced events give the samples of ordinary lag. */
 async function announce(signal: AbortSignal): Promise<void> {
   for (let i = 1; !signal.aborted; i += 1) {
     const name = `ordinary-${i}`;
     await create(name, ['one', 'two', 'three', 'four', 'five'], ['sleep', '1']);
-    // Leaves processor time for the other processes.
-    await delay(6_000, undefined, { signal }).catch(() => undefined);
+    await delay(betweenPodsMs, undefined, { signal }).catch(() => undefined);
     if (i > 3) await bed.system.kubectl('delete', 'pod', `ordinary-${i - 3}`, '--wait=false');
   }
 }

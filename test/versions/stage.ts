@@ -266,7 +266,7 @@ export class Stage {
   }
 
   until = <T>(what: string, ask: () => Promise<T | false | undefined> | T | false | undefined): Promise<T> =>
-    waitFor(what, ask, WITHIN_MS, 100);
+    waitFor(what, ask, WITHIN_MS);
 }
 
 /** A kubelet counts an error, relists everything, and only then logs that it gives up: a scrape may lie between. */
