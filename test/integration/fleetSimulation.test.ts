@@ -79,7 +79,6 @@ async function watchFor(minutes: number): Promise<void> {
       return minute >= minutes;
     },
     LIMIT_MS,
-    1_000,
   );
 }
 
@@ -94,7 +93,6 @@ async function expectReports(): Promise<void> {
       return reports === LARGE_NODES;
     },
     LIMIT_MS,
-    10_000,
   );
   const seconds = (performance.now() - controllerSince) / 1000;
   expect(await reportsWritten()).toBeLessThanOrEqual(WRITES_A_SECOND * (seconds + 1));

@@ -23,7 +23,6 @@ const NODE_FLAGS = [
   '--no-memory-reducer',
   '--heap-growing-percent=100',
 ];
-const LOOK_EVERY_MS = 500;
 /** The node names of a fleet. */
 const NODES = '^node-\\d{5}$';
 
@@ -153,28 +152,26 @@ export class FleetProcesses {
   /** Stops the churn. Returns what was dropped, once all of it is decided and everything is stored. */
   async settle(withinMs: number): Promise<DroppedEvent[]> {
     for (const { process } of this.#processes) process.kill('SIGUSR2');
-    const settles = <T>(what: string, ask: () => Promise<T | false | undefined> | T | false | undefined) =>
-      waitFor(what, ask, withinMs, LOOK_EVERY_MS);
-    await settles('the churn has ended', () => this.totals?.isChurning === false);
-    const drops = await settles('the ground truth is written', () => {
+    await waitFor('the churn has ended', () => this.totals?.isChurning === false, withinMs);
+    const written = () => {
       const all = this.drops();
       return all.length === this.totals?.dropped ? all : undefined;
-    });
+    };
+    const drops = await waitFor('the ground truth is written', written, withinMs);
     const last = drops.reduce((latest, { at }) => Math.max(latest, at), 0);
-    await settles('everything that was dropped is decided', async () => {
+    const isDecided = async () => {
       const [row] = await this.#system.sql<{ n: number }>(
         `SELECT count(*)::int4 AS n FROM plegwatch.epochs
           WHERE node ~ $2 AND decided_through > to_timestamp($1 / 1e6)`,
         last,
         NODES,
       );
-      return row?.n === this.#size.nodes || undefined;
-    });
+      return row?.n === this.#size.nodes;
+    };
+    await waitFor('everything that was dropped is decided', isDecided, withinMs);
     // Records of each minute go on: of thousands of nodes one always waits for its acknowledgement.
-    await settles(
-      'every event is stored',
-      async () => (await this.#stored()) >= (this.totals?.delivered ?? 0),
-    );
+    const isStored = async () => (await this.#stored()) >= (this.totals?.delivered ?? 0);
+    await waitFor('every event is stored', isStored, withinMs);
     return drops;
   }
 
