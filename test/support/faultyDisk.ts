@@ -1,5 +1,6 @@
 /*
- * A disk with faults, for tests of the spool: sectors that cannot be read or are read from another place, and calls that fail.
+ * A disk with faults, for tests of the spool: sectors that cannot be read or are read from another place, bits that are read
+ * flipped, and calls that fail.
  */
 import { LOCAL_FILES, type SpoolFile, type SpoolFiles } from '../../src/agent/spool/files.ts';
 
@@ -26,6 +27,7 @@ export class FaultyDisk implements SpoolFiles {
   readonly #disk: SpoolFiles;
   readonly #unreadable: { readonly path: string; readonly sector: number }[] = [];
   readonly #misdirected: Misdirection[] = [];
+  readonly #flipped: { readonly path: string; readonly bit: number }[] = [];
 
   constructor(disk: SpoolFiles = LOCAL_FILES) {
     this.#disk = disk;
@@ -41,9 +43,15 @@ export class FaultyDisk implements SpoolFiles {
     this.#misdirected.push({ path, sector, other, times });
   }
 
+  /** Reads return this bit of a file flipped. */
+  flip(path: string, bit: number): void {
+    this.#flipped.push({ path, bit });
+  }
+
   mend(): void {
     this.#unreadable.length = 0;
     this.#misdirected.length = 0;
+    this.#flipped.length = 0;
     this.faultOf = () => null;
   }
 
@@ -55,7 +63,9 @@ export class FaultyDisk implements SpoolFiles {
         this.#call('read', path, async () => {
           this.#check(path, at, at + length);
           const { bytesRead } = await file.read(into, offset, length, at);
-          await this.#readElsewhere(file, path, into.subarray(offset, offset + bytesRead), at);
+          const bytes = into.subarray(offset, offset + bytesRead);
+          await this.#readElsewhere(file, path, bytes, at);
+          this.#readFlipped(path, bytes, at);
           return { bytesRead };
         }),
       datasync: () => this.#call('datasync', path, () => file.datasync()),
@@ -92,6 +102,14 @@ export class FaultyDisk implements SpoolFiles {
       if (each.path !== path || from >= to || each.times <= 0) continue;
       each.times -= 1;
       await file.read(bytes, from - at, to - from, each.other * SECTOR_BYTES + from - start);
+    }
+  }
+
+  #readFlipped(path: string, bytes: Buffer, at: number): void {
+    for (const each of this.#flipped) {
+      const place = Math.floor(each.bit / 8) - at;
+      const byte = bytes[place];
+      if (each.path === path && byte !== undefined) bytes[place] = byte ^ (1 << (each.bit % 8));
     }
   }
 
