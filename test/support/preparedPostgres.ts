@@ -17,7 +17,8 @@ const PREPARED = 'prepared';
 const SETTINGS = { fsync: 'off' } as const;
 
 export default async function setup(): Promise<() => void> {
-  if (!has('postgres')) return () => undefined;
+  // Each project of a run asks for one: the first makes it, and removes it at the end.
+  if (!has('postgres') || process.env[FOLDER] !== undefined) return () => undefined;
   const folder = temporaryFolder('prepared', undefined);
   const postgres = await startPostgres({ dir: folder.dir, settings: SETTINGS });
   try {
