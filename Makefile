@@ -42,8 +42,9 @@ lake: ## Ask a lake of Parquet files the documented questions through Spark (two
 	@$(call prepare,node npm postgres spark)
 	@$(node) node_modules/vitest/vitest.mjs run --project spark
 
-test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, 100,000 operations on inboxes, a soak, critest, a large fleet, replicas that die, real versions, a lake, the long benchmark (root)
+test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, a million mutated messages, every flipped bit, 100 torture schedules, 100,000 operations on inboxes, a soak, critest, a large fleet, replicas that die, real versions, a lake, the long benchmark (root)
 	@$(MAKE) histories HISTORIES=1000000
+	@PLEGWATCH_HISTORIES=500000 $(node) node_modules/vitest/vitest.mjs run test/integration/fuzzDecoders.test.ts src/agent/spool/flippedBits.test.ts
 	@$(MAKE) torture TORTURE='--schedules 100 --operations 100000 --quiet'
 	@$(MAKE) soak
 	@$(MAKE) critest

@@ -1,9 +1,8 @@
 /*
- * A hundred thousand mutated messages pass through all code of the agent that reads a runtime's messages, up to the records
- * for the store.
+ * Mutated messages, many thousands, pass through all code of the agent that reads a runtime's messages, up to the records for the store.
  *
- * PLEGWATCH_MESSAGES sets their number, PLEGWATCH_SEED selects them. The ordinary run uses the same ones every time, so that
- * only a change makes it fail. A failure shows the number of its message, which the same seed produces again.
+ * PLEGWATCH_SEED selects them. The ordinary run uses the same ones every time, so that only a change makes it fail. A failure shows the number of
+ * its message, which the same seed produces again.
  */
 import { expect, test } from 'vitest';
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
@@ -27,9 +26,10 @@ import { type Mono, millis, mono, shift } from '../../src/protocol/units.ts';
 import { type Parsed, parse } from '../../src/protocol/validation.ts';
 import { type CriMessageKind, MESSAGE_KINDS, randomMessage } from '../support/messages.ts';
 import { mutate } from '../support/mutations.ts';
+import { runsOf } from '../support/runs.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
-const MESSAGES = Number(process.env['PLEGWATCH_MESSAGES'] ?? 100_000);
+const MESSAGES = runsOf(20_000);
 /** Wall clock at the start. */
 const START_NS = 1_700_000_000_000_000_000n;
 const EVERY: number = millis(1_000);
@@ -126,7 +126,7 @@ function read(reader: ListDecoder, bytes: Buffer): Pick<ListAnswer, 'items' | 'w
   return { items, whole };
 }
 
-/** Cheaper than `expect`; there are half a million calls. */
+/** Cheaper than `expect`; there are several calls for each message. */
 function fits(parsed: Parsed<unknown>, what: unknown): void {
   if (!parsed.ok) throw new Error(`invalid for the store: ${parsed.error} ${JSON.stringify(what)}`);
 }
