@@ -40,6 +40,8 @@ import {
   SELF_SIGNED,
   secretOf,
   secretsOf,
+  template,
+  templateAgain,
   VARIANTS,
   type Values,
 } from '../support/chart.ts';
@@ -400,7 +402,7 @@ needs('helm')('a rendered release', () => {
       // A value of a group is named after it: spoolFsync is spool.fsync.
       const group = ['spool', 'kubelet'].find((each) => setting.startsWith(each)) ?? '';
       const key = setting.slice(group.length).replace(/^./, (first) => first.toLowerCase());
-      const template = (value: string) => {
+      const resultOf = (value: string) => {
         const values: Values = group === '' ? { [key]: value } : { [group]: { [key]: value } };
         const others = { overdueAfter: '100ms', missedAfter: '10m', ...values };
         return helm(['template', 'plegwatch', CHART], agent(others));
@@ -408,12 +410,12 @@ needs('helm')('a rendered release', () => {
       for (const value of [below, above]) {
         if (value === undefined) continue;
         expect(() => AGENT_SETTINGS[setting].read(value)).toThrow();
-        const { code, stderr } = await template(value);
+        const { code, stderr } = await resultOf(value);
         expect([code, stderr]).toEqual([1, expect.stringMatching(`${key} must be from .* and is ${value}`)]);
       }
       for (const value of [least, most]) {
         AGENT_SETTINGS[setting].read(value);
-        expect(await template(value)).toMatchObject({ code: 0 });
+        expect(await resultOf(value)).toMatchObject({ code: 0 });
       }
     });
 
@@ -862,6 +864,10 @@ needs('helm')('a rendered release', () => {
       );
     expect(accessOf(tested)).toEqual(accessOf(controller));
     expect(tested?.volumes).toEqual(controller?.volumes);
+  });
+
+  test.each(VARIANTS)('is the same every time: %s', async (_name, values) => {
+    expect(await templateAgain(values)).toBe(await template(values));
   });
 
   test('has the resource definition of crds/', async () => {

@@ -4,7 +4,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { type TemporaryFolder, temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { where } from '../../devtools/localServices/where.ts';
 
@@ -358,8 +358,17 @@ export const helm = (
   program: 'helm' | 'helm-3' = 'helm',
 ): Promise<ProgramResult> => run(where(program), [...args, '--values', '-'], JSON.stringify(values));
 
-/** The rendered text of a release called plegwatch. */
-export async function template(values: Values, args: readonly string[] = []): Promise<string> {
+const rendered = new Map<string, Promise<string>>();
+
+/** The text of a release called plegwatch. Helm renders it once for a file of tests. */
+export function template(values: Values, args: readonly string[] = []): Promise<string> {
+  const key = JSON.stringify([values, args]);
+  const text = rendered.get(key) ?? templateAgain(values, args);
+  rendered.set(key, text);
+  return text;
+}
+
+export async function templateAgain(values: Values, args: readonly string[] = []): Promise<string> {
   const { code, stdout, stderr } = await helm(
     ['template', 'plegwatch', CHART, '-n', NAMESPACE, ...args],
     values,
@@ -369,9 +378,19 @@ export async function template(values: Values, args: readonly string[] = []): Pr
   return stdout;
 }
 
+const parsed = new Map<string, Rendered | null>();
+
+/** Most releases share most of their objects: each text is parsed once. */
+function parsedOnce(text: string): Rendered | null {
+  const object = parsed.get(text) ?? parse(text);
+  parsed.set(text, object);
+  return object;
+}
+
 export const documents = (text: string): Rendered[] =>
-  parseAllDocuments(text)
-    .map((document): Rendered | null => document.toJS())
+  text
+    .split(/^---$/m)
+    .map(parsedOnce)
     .filter((object) => object !== null);
 
 export const render = async (values: Values): Promise<Rendered[]> => documents(await template(values));

@@ -1,6 +1,6 @@
 /*
- * JSON schemas of the objects of each version of Kubernetes, made from its OpenAPI as kubeconform reads them: a file for each kind, which refers to one with
- * all definitions. They refuse fields that the version does not have.
+ * JSON schemas of the objects of each version of Kubernetes, made from its OpenAPI as kubeconform reads them: a file for each kind. They refuse fields
+ * that the version does not have.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,26 +20,39 @@ interface Definition {
   }[];
 }
 
+type Definitions = Readonly<Record<string, Definition>>;
+
 /** The versions whose API is on this machine, the oldest first. */
 export const kubernetesVersions = (): string[] =>
   readdirSync(where('kubernetes-api'))
     .map((file) => file.replace(/\.json$/, ''))
     .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }));
 
-export function writeSchemas(dir: string, version: string): void {
+/** Writes those of these kinds that the version has. */
+export function writeSchemas(dir: string, version: string, wanted: ReadonlySet<string>): void {
   const folder = join(dir, `v${version}`);
   mkdirSync(folder, { recursive: true });
-  const write = (name: string, content: unknown) =>
-    writeFileSync(join(folder, name), JSON.stringify(content));
   const api = readFileSync(join(where('kubernetes-api'), `${version}.json`), 'utf8');
-  const { definitions } = JSON.parse(api, asJsonSchema) as { definitions: Record<string, Definition> };
-  write('definitions.json', { definitions });
+  const { definitions }: { definitions: Definitions } = JSON.parse(api);
   for (const [name, { 'x-kubernetes-group-version-kind': kinds = [] }] of Object.entries(definitions)) {
     for (const { group, version: of, kind } of kinds) {
+      if (!wanted.has(kind)) continue;
       const file = [kind, group.split('.')[0], of].filter(Boolean).join('-').toLowerCase();
-      write(`${file}.json`, { $ref: `definitions.json#/definitions/${name}` });
+      const used = JSON.stringify({ definitions: withUsed(name, definitions, {}) });
+      const schema = { allOf: [{ $ref: `#/definitions/${name}` }], ...JSON.parse(used, asJsonSchema) };
+      writeFileSync(join(folder, `${file}.json`), JSON.stringify(schema));
     }
   }
+}
+
+/** Adds a definition and all that it refers to: kubeconform reads a file again for each kind, and the definitions of all kinds take it long. */
+function withUsed(name: string, definitions: Definitions, used: Record<string, Definition>): Definitions {
+  const definition = definitions[name];
+  if (definition === undefined || name in used) return used;
+  used[name] = definition;
+  for (const [, other = ''] of JSON.stringify(definition).matchAll(/"#\/definitions\/([^"]+)"/g))
+    withUsed(other, definitions, used);
+  return used;
 }
 
 /** A definition as OpenAPI has it, in terms of JSON Schema. Other values stay as they are. */
