@@ -4,7 +4,7 @@
  */
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { brotliCompressSync, gunzipSync } from 'node:zlib';
+import { brotliCompressSync, constants, gunzipSync } from 'node:zlib';
 import * as v from 'valibot';
 import { VERSION } from '../../src/platform/version.ts';
 import { CHECKOUT } from '../checkout.ts';
@@ -21,6 +21,13 @@ import { readLayout } from './layout.ts';
 export const RELEASED = join(CHECKOUT, 'test/released');
 /** The image's folder of plegwatch, compressed with Brotli. */
 export const PROGRAM = 'program.tar.br';
+/** The highest quality takes ten times as long, and saves 8 %. */
+const COMPRESSION = {
+  params: {
+    [constants.BROTLI_PARAM_QUALITY]: 9,
+    [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
+  },
+};
 
 /** Writes the program of a release's image, which every platform has, and its chart into a folder. Throws if its provenance states others. */
 export function keepRelease(release: string, out: string): void {
@@ -44,7 +51,10 @@ export function keep(out: string, image: Tree, chart: string): void {
   try {
     writeTree(new Map([...image].filter(([path]) => path.startsWith('app/'))), join(dir, 'root'));
     packArchive(join(dir, 'root'), join(dir, 'program.tar'));
-    writeFileSync(join(out, PROGRAM), brotliCompressSync(readFileSync(join(dir, 'program.tar'))));
+    writeFileSync(
+      join(out, PROGRAM),
+      brotliCompressSync(readFileSync(join(dir, 'program.tar')), COMPRESSION),
+    );
     copyFileSync(chart, join(out, basename(chart)));
   } finally {
     remove();
