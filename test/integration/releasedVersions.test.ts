@@ -6,10 +6,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { PLEG_REPORTS } from '../../src/kube/object.ts';
 import { defaultMigrationsDir, readMigrations } from '../../src/store/migrations.ts';
 import { CLI } from '../support/build.ts';
 import { CHART, helm, MINIMAL, NAMESPACE, run } from '../support/chart.ts';
@@ -32,13 +32,17 @@ needs(
   describe.each(releasedVersions())('from %s', (version) => {
     const dir = mkdtempSync(join(tmpdir(), 'released-'));
     let released: Released;
-    beforeAll(() => {
+    let system: System;
+    beforeAll(async () => {
       released = unpack(version, dir);
+      system = await System.start({ kube: true, cli: released.cli });
     });
-    afterAll(() => rmSync(dir, { recursive: true }));
+    afterAll(async () => {
+      await system?.stop();
+      rmSync(dir, { recursive: true });
+    });
 
     describe('a running system', () => {
-      let system: System;
       let nodes: [Node, Node];
       let old: LocalPlegwatch;
       let present: LocalPlegwatch;
@@ -46,7 +50,6 @@ needs(
       const receive = () => each((node) => node.receives(EVENTS));
       const areStored = () => each((node) => node.isStored());
       beforeAll(async () => {
-        system = await System.start({ kube: true, cli: released.cli });
         nodes = [await Node.start(system, 'first'), await Node.start(system, 'second')];
         old = await system.controller({}, released.cli);
         await each((node) => node.startAgent(released.cli));
@@ -55,7 +58,7 @@ needs(
       });
       afterAll(async () => {
         await each((node) => node.stop());
-        await system?.stop();
+        for (const controller of [old, present]) await controller?.stop();
       });
 
       test('loses nothing that waits in inboxes and spools', async () => {
@@ -105,28 +108,21 @@ needs(
         expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
         await system.expectNoDifference();
         await waitFor('both have a report', async () => {
-          const reports = await system.kubectl('get', 'plegreports', '-o', 'name');
-          return nodes.every(({ name }) => reports.includes(`plegreport.plegwatch.dev/${name}\n`));
+          const { items } = await system.kube.list(PLEG_REPORTS, { metadataOnly: true });
+          return nodes.every(({ name }) => items.some(({ metadata }) => metadata.name === name));
         });
       });
     });
 
-    describe('the chart', () => {
-      let api: LocalApiServer;
-      beforeAll(async () => {
-        api = await startApiServer();
-      });
-      afterAll(() => api?.stop());
-
-      test('is accepted by the API server with the values of before, and can be rolled back', async () => {
-        const to = ['--kubeconfig', api.kubeconfig, '-n', NAMESPACE];
-        const hookless = [...to, '--no-hooks'];
-        const install = ['install', 'plegwatch', released.chart, ...hookless, '--create-namespace'];
-        expect(await helm(install, MINIMAL)).toMatchObject({ code: 0 });
-        const upgrade = ['upgrade', 'plegwatch', CHART, ...hookless, '--reset-then-reuse-values'];
-        expect(await run(where('helm'), upgrade)).toMatchObject({ code: 0 });
-        expect(await run(where('helm'), ['rollback', 'plegwatch', ...hookless])).toMatchObject({ code: 0 });
-      });
+    test('the chart is accepted by the API server with the values of before, and can be rolled back', async () => {
+      // It brings the definition of the resource itself.
+      await system.kubectl('delete', 'crd', 'plegreports.plegwatch.dev');
+      const hookless = ['--kubeconfig', system.api.kubeconfig, '-n', NAMESPACE, '--no-hooks'];
+      const install = ['install', 'plegwatch', released.chart, ...hookless, '--create-namespace'];
+      expect(await helm(install, MINIMAL)).toMatchObject({ code: 0 });
+      const upgrade = ['upgrade', 'plegwatch', CHART, ...hookless, '--reset-then-reuse-values'];
+      expect(await run(where('helm'), upgrade)).toMatchObject({ code: 0 });
+      expect(await run(where('helm'), ['rollback', 'plegwatch', ...hookless])).toMatchObject({ code: 0 });
     });
   });
 });
