@@ -116,7 +116,12 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { ...services, name: 'integration', include: INTEGRATION },
+        test: {
+          ...services,
+          name: 'integration',
+          include: INTEGRATION,
+          globalSetup: [...services.globalSetup, 'test/support/sharedImage.ts'],
+        },
       },
       {
         extends: true,

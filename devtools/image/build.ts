@@ -14,6 +14,7 @@ import { where } from '../localServices/where.ts';
 import { addDockerManifest, digestOf, packArchive } from './archive.ts';
 import { type Buildah, withBuildah } from './buildah.ts';
 import { commitTime, revision } from './commit.ts';
+import { fullName } from './fullName.ts';
 import { ARCHITECTURES, appLayer, baseLayer } from './layers.ts';
 import { writeTree } from './tree.ts';
 
@@ -62,11 +63,4 @@ function write(layout: string, suffix: string): void {
   packArchive(layout, path);
   const size = (statSync(path).size / 1_048_576).toFixed(1);
   console.log(`${path}: ${name}, ${size} MiB\n  digest ${digestOf(layout)}`);
-}
-
-/** With its registry, as containerd and the kubelet complete a short name. */
-function fullName(short: string): string {
-  const [first = '', ...more] = short.split('/');
-  if (more.length === 0) return `docker.io/library/${short}`;
-  return /[.:]|^localhost$/.test(first) ? short : `docker.io/${short}`;
 }

@@ -14,12 +14,10 @@ import { startRedis } from '../../devtools/localServices/redis.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { readLayout } from '../../devtools/release/layout.ts';
 import { VERSION } from '../../src/platform/version.ts';
-import { ROOT } from '../support/build.ts';
 import { filesOf, imageOf } from '../support/imageArchive.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-
-const NAME = `docker.io/library/plegwatch:${VERSION}`;
+import { IMAGE, sharedImage } from '../support/sharedImage.ts';
 
 needs(
   'root',
@@ -31,7 +29,8 @@ needs(
   'redis-server',
 )('the image', () => {
   const out = mkdtempSync(join(tmpdir(), 'image-'));
-  const archive = (suffix = '') => join(out, `plegwatch-${VERSION}${suffix}.tar`);
+  const archive = (suffix = '') => join(images, `plegwatch-${VERSION}${suffix}.tar`);
+  let images: string;
   let containerd: LocalContainerd;
   let runs = 0;
 
@@ -51,16 +50,14 @@ needs(
       '--runc-root',
       join(containerd.dir, 'runc'),
       ...options,
-      NAME,
+      IMAGE,
       `image-${runs}`,
     ],
   ];
   const runOnce = (...command: readonly string[]) => containerd.ctr([...runArgs(['--rm']), ...command]);
 
   beforeAll(async () => {
-    execFileSync(where('image-node'), ['devtools/image/build.ts', `plegwatch:${VERSION}`, out], {
-      cwd: ROOT,
-    });
+    images = await sharedImage();
     containerd = await startContainerd({ version: '2.1' });
     await containerd.ctr(['images', 'import', '--local', '--snapshotter', 'native', archive()]);
   });
@@ -149,7 +146,7 @@ needs(
       withBuildah((buildah) => buildah(['pull'], `${format}:${archive('-amd64')}`));
     expect(readAs('docker-archive')).toBe(readAs('oci-archive'));
     const [image] = JSON.parse(String(readTar(readFileSync(archive('-amd64'))).get('manifest.json')?.data));
-    expect(image.RepoTags).toEqual([NAME]);
+    expect(image.RepoTags).toEqual([IMAGE]);
   });
 
   it('has files of root that everybody can read, dated 1970, in a layer of Node and one of plegwatch', () => {

@@ -37,8 +37,8 @@ import { ROOT } from '../support/build.ts';
 import { buildElsewhere } from '../support/buildElsewhere.ts';
 import { filesOf } from '../support/imageArchive.ts';
 import { needs } from '../support/needs.ts';
+import { IMAGE, sharedImage } from '../support/sharedImage.ts';
 
-const IMAGE = `registry.example:5000/team/plegwatch:${VERSION}`;
 const PUBLIC_KEY = 'plegwatch.pub';
 const VERIFY = 'docs/how-to/verify.md';
 
@@ -56,21 +56,22 @@ needs(
   const out = mkdtempSync(join(tmpdir(), 'release-'));
   const folder = join(out, 'release');
   const node = where('image-node');
-  const env = { ...process.env, COSIGN_PASSWORD: 'of the test' };
   const amd64 = join(folder, `image-plegwatch-${VERSION}-amd64.tar`);
   const chart = join(folder, `plegwatch-${VERSION}.tgz`);
   const read = (name: string) => readFileSync(join(folder, name), 'utf8');
+  let images: string;
   let files: Files;
   let publicKey: KeyObject;
   const file = (name: string): Buffer => files.get(name) ?? Buffer.alloc(0);
   const imageDigest = () => readLayout(file(`image-plegwatch-${VERSION}.tar`)).digest;
 
-  beforeAll(() => {
-    const run = (...args: readonly string[]) => execFileSync(node, args, { cwd: ROOT, env, stdio: 'pipe' });
-    execFileSync(where('cosign'), ['generate-key-pair'], { cwd: out, env, stdio: 'pipe' });
+  beforeAll(async () => {
+    vi.stubEnv('COSIGN_PASSWORD', 'of the test');
+    execFileSync(where('cosign'), ['generate-key-pair'], { cwd: out, stdio: 'pipe' });
     publicKey = createPublicKey(readFileSync(join(out, 'cosign.pub')));
-    run('devtools/image/build.ts', IMAGE, join(out, 'image'));
-    run('devtools/release/release.ts', '--key', join(out, 'cosign.key'), folder, join(out, 'image'));
+    images = await sharedImage();
+    const release = ['devtools/release/release.ts', '--key', join(out, 'cosign.key'), folder, images];
+    execFileSync(node, release, { cwd: ROOT, stdio: 'pipe' });
     files = filesIn(folder);
   });
   afterAll(() => rmSync(out, { recursive: true }));
@@ -174,7 +175,8 @@ needs(
       const commands = documentedCommands(VERIFY, heading);
       const verify = () =>
         // As pasted: no command that fails ends the others.
-        spawnSync('unshare', ['--net', 'bash', '-c', commands], { cwd: copy, env: { ...env, PATH } }).status;
+        spawnSync('unshare', ['--net', 'bash', '-c', commands], { cwd: copy, env: { ...process.env, PATH } })
+          .status;
       expect(verify()).toBe(0);
       const other = changed(file('LICENSE'), 0);
       writeFileSync(join(copy, 'LICENSE'), other);
@@ -185,7 +187,6 @@ needs(
   );
 
   it('is not signed by another key than the one whose fingerprint the publisher names', () => {
-    vi.stubEnv('COSIGN_PASSWORD', env.COSIGN_PASSWORD);
     expect(() => signRelease(folder, join(out, 'cosign.key'), '0'.repeat(64))).toThrow(
       'and publisher.yaml names 000',
     );
@@ -196,14 +197,8 @@ needs(
     const key = join(out, 'ed25519');
     writeFileSync(`${key}.pem`, privateKey.export({ type: 'pkcs8', format: 'pem' }));
     const importKey = ['import-key-pair', '--key', `${key}.pem`, '--output-key-prefix', key];
-    execFileSync(where('cosign'), importKey, { env, stdio: 'pipe' });
-    const { status, stderr } = spawnSync(
-      node,
-      ['devtools/release/release.ts', '--key', `${key}.key`, join(out, 'unsigned'), join(out, 'image')],
-      { cwd: ROOT, env, encoding: 'utf8' },
-    );
-    expect(status).toBe(1);
-    expect(stderr).toContain(`KEY=${key}.key is not on the curve P-256`);
+    execFileSync(where('cosign'), importKey, { stdio: 'pipe' });
+    expect(() => signRelease(folder, `${key}.key`, '')).toThrow(`KEY=${key}.key is not on the curve P-256`);
   });
 
   it('is not made from an image of another commit', () => {
@@ -214,8 +209,8 @@ needs(
     git('-C', other, ...author, 'commit', '--quiet', '--allow-empty', '--message=other');
     const { status, stderr } = spawnSync(
       node,
-      ['devtools/release/release.ts', join(out, 'refused'), join(out, 'image')],
-      { cwd: ROOT, env: { ...env, GIT_DIR: join(other, '.git') }, encoding: 'utf8' },
+      ['devtools/release/release.ts', join(out, 'refused'), images],
+      { cwd: ROOT, env: { ...process.env, GIT_DIR: join(other, '.git') }, encoding: 'utf8' },
     );
     expect(status).toBe(1);
     expect(stderr).toContain(`has an image of ${revision()}, and the checkout is `);
