@@ -10,7 +10,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PlegwatchError } from '../../src/platform/errors.ts';
 import { cgroupOf, cleanUpContainerd } from './containerdCleanup.ts';
-import { isCriReady } from './criReadiness.ts';
+import { hasImages, isCriReady } from './criReadiness.ts';
 import { type LocalService, startService } from './localService.ts';
 import { type Machine, startInMachine, startMachine } from './machine.ts';
 import { type ProcessOptions, type RunningProcess, run, startProcess, waitFor } from './process.ts';
@@ -124,7 +124,7 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
     },
   );
   try {
-    await importImages(ctr, version, images);
+    await importImages(ctr, socket, version, images);
   } catch (error) {
     await service.stop();
     throw error;
@@ -166,6 +166,7 @@ function sandboxRuntime(bin: string): string {
 
 async function importImages(
   ctr: (args: readonly string[]) => Promise<string>,
+  socket: string,
   version: ContainerdVersion,
   files: ReadonlyMap<string, string>,
 ): Promise<void> {
@@ -174,13 +175,8 @@ async function importImages(
   for (const [name, file] of files) {
     await ctr(['images', 'import', ...local, '--snapshotter', 'native', '--index-name', name, file]);
   }
-  // The CRI notices an imported image after a moment, and labels it.
-  await waitFor('the CRI lists the imported images', 240_000, async () => {
-    const lines = (await ctr(['images', 'ls'])).split('\n');
-    return [...files.keys()].every((name) =>
-      lines.some((line) => line.startsWith(`${name} `) && line.includes('io.cri-containerd.image=managed')),
-    );
-  });
+  // The CRI notices an imported image after a moment.
+  await waitFor('the CRI lists the imported images', 240_000, () => hasImages(socket, [...files.keys()]));
 }
 
 interface Configuration {
