@@ -9,7 +9,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { PLEG_REPORTS } from '../../src/kube/object.ts';
 import { defaultMigrationsDir, readMigrations } from '../../src/store/migrations.ts';
 import { CLI } from '../support/build.ts';
 import { CHART, helm, MINIMAL, NAMESPACE, run } from '../support/chart.ts';
@@ -107,10 +106,8 @@ needs(
         expect(await system.undeclaredGaps()).toEqual([]);
         expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
         await system.expectNoDifference();
-        await waitFor('both have a report', async () => {
-          const { items } = await system.kube.list(PLEG_REPORTS, { metadataOnly: true });
-          return nodes.every(({ name }) => items.some(({ metadata }) => metadata.name === name));
-        });
+        for (const { name } of nodes)
+          await waitFor(`${name} has a report`, () => system.publishedReport(name));
       });
     });
 

@@ -184,10 +184,8 @@ function conditionOf({ conditions }: ReportStatus): (string | undefined)[] {
 /** Waits for a report in Kubernetes. */
 function reportOf(node: string, wanted: (status: ReportStatus) => boolean): Promise<ReportStatus> {
   return waitFor(`the report of ${node}`, async () => {
-    const { status }: { status?: ReportStatus } = JSON.parse(
-      await system.kubectl('get', 'pleg', node, '-o', 'json'),
-    );
-    if (status === undefined || !wanted(status)) throw new Error(`it is ${JSON.stringify(status)}`);
+    const status = await system.publishedReport(node);
+    if (!wanted(status)) throw new Error(`it is ${JSON.stringify(status)}`);
     return status;
   });
 }

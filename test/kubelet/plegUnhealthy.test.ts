@@ -4,7 +4,9 @@
  */
 import { expect, test } from 'vitest';
 import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
+import { NODES } from '../../src/kube/object.ts';
 import { needs } from '../support/needs.ts';
+import { conditionsOf } from '../support/plegreports.ts';
 import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { MAIN } from '../support/testedVersions.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -16,7 +18,7 @@ const TIMEOUT_MS = 1_500_000;
 
 const FROZEN = 'runtime-is-frozen';
 const HELD = 'kubelet-is-held-up';
-const NODES = [FROZEN, HELD];
+const BOTH = [FROZEN, HELD];
 
 interface UnhealthyConditionRow extends Record<string, unknown> {
   readonly node: string;
@@ -56,8 +58,8 @@ needs(
       // The kubelet's default: longer than the agent waits between two lists, however slow the machine makes them.
       watched(HELD, another, proxy, '2m'),
     ]);
-    await Promise.all(NODES.map((node) => readyIs(node, 'True')));
-    await Promise.all(NODES.map(counted));
+    await Promise.all(BOTH.map((node) => readyIs(node, 'True')));
+    await Promise.all(BOTH.map(counted));
     expect(await conditions()).toEqual([]);
     expect(await verdicts()).toEqual([]);
 
@@ -98,7 +100,7 @@ needs(
     expect(attributedTo(FROZEN)).not.toContain('kubelet');
     expect(attributedTo(HELD)).not.toContain('runtime');
     // Both nodes recover.
-    await Promise.all(NODES.map((node) => readyIs(node, 'True')));
+    await Promise.all(BOTH.map((node) => readyIs(node, 'True')));
   });
 });
 
@@ -127,18 +129,16 @@ const readyIs = (node: string, status: string): Promise<true> =>
   waitFor(
     `Ready of ${node} is ${status}`,
     async () => {
-      const path = '{.status.conditions[?(@.type=="Ready")].status}';
-      const published = await bed.system.kubectl('get', 'node', node, '-o', `jsonpath=${path}`);
-      return published === status;
+      const published = conditionsOf(await bed.system.kube.get(NODES, node));
+      return published.get('Ready') === status;
     },
     WITHIN_MS,
   );
 
 async function listsHang(node: string): Promise<boolean> {
-  const path = '{.status.conditions[?(@.type=="RelistHealthy")]}';
-  const condition = await bed.system.kubectl('get', 'pleg', node, '-o', `jsonpath=${path}`);
-  const { status, reason }: { status: string; reason: string } = JSON.parse(condition);
-  return status === 'False' && reason === 'ListHangs';
+  const { conditions } = await bed.system.publishedReport(node);
+  const condition = conditions.find(({ type }) => type === 'RelistHealthy');
+  return condition?.status === 'False' && condition.reason === 'ListHangs';
 }
 
 /** Waits until the store has durations of the kubelet's calls. */

@@ -20,8 +20,9 @@ import {
 import { run } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { where } from '../../devtools/localServices/where.ts';
+import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
-import { NODES } from '../../src/kube/object.ts';
+import { NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
 import { millis } from '../../src/protocol/units.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { auditCommand } from './auditCommand.ts';
@@ -174,6 +175,13 @@ export class System {
 
   async addNode(name: string): Promise<void> {
     await this.kube.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
+  }
+
+  /** The PLEGReport of a node in Kubernetes. Throws if there is none. */
+  async publishedReport(node: string): Promise<ReportStatus> {
+    const report = await this.kube.get(PLEG_REPORTS, node);
+    if (report?.['status'] === undefined) throw new Error(`${node} has no report`);
+    return report['status'] as ReportStatus;
   }
 
   /** Returns the rows of one statement; `$1`… are the values. */

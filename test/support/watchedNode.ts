@@ -52,16 +52,23 @@ export class WatchedNode {
     this.agent = agent;
   }
 
-  /** Waits until the report shows this state of the stream. */
-  async streamIs(state: string, withinMs = WITHIN_MS): Promise<ReportStatus> {
-    return waitFor(
-      `${this.name} is ${state}`,
-      async () => {
-        const report = await this.report();
-        return report?.stream?.state === state ? report : undefined;
-      },
-      withinMs,
+  /** The state of its stream in the store. */
+  async streamState(): Promise<string | undefined> {
+    const rows = await this.#system.sql<{ state: string }>(
+      'SELECT stream_state AS state FROM plegwatch.nodes WHERE node = $1',
+      this.name,
     );
+    return rows[0]?.state;
+  }
+
+  /** Waits until the report shows this state of the stream. */
+  streamIs(state: string): Promise<ReportStatus> {
+    return waitFor(`${this.name} is ${state}`, async () => {
+      // A statement costs less than the command.
+      if ((await this.streamState()) !== state) return undefined;
+      const report = await this.report();
+      return report?.stream?.state === state ? report : undefined;
+    });
   }
 
   /** The node's report from SQL; undefined before the first one. */
@@ -73,9 +80,8 @@ export class WatchedNode {
   }
 
   /** Its PLEGReport in Kubernetes. Throws if there is none. */
-  async publishedReport(): Promise<ReportStatus> {
-    const report = await this.#system.kubectl('get', 'plegreport', this.name, '-o', 'json');
-    return (JSON.parse(report) as { status: ReportStatus }).status;
+  publishedReport(): Promise<ReportStatus> {
+    return this.#system.publishedReport(this.name);
   }
 
   /** The node's line of the printed table; empty if there is none. */
@@ -235,14 +241,14 @@ async function relisted(agent: LocalPlegwatch): Promise<void> {
   const count = async () => (await metric(agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
   const before = await count();
   // The first one that ends may have begun before the call.
-  await waitFor('more relists', async () => (await count()) >= before + 2, WITHIN_MS);
+  await waitFor('more relists', async () => (await count()) >= before + 2);
 }
 
 /** Waits until every event of an agent is judged and every record is stored. */
 export async function settled(agent: LocalPlegwatch): Promise<void> {
   await relisted(agent);
   for (const name of ['plegwatch_pending_events', 'plegwatch_unacked_records']) {
-    await waitFor(`${name} is 0`, async () => (await metric(agent, name)) === 0, WITHIN_MS);
+    await waitFor(`${name} is 0`, async () => (await metric(agent, name)) === 0);
   }
 }
 
