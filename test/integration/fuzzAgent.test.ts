@@ -23,8 +23,8 @@ import { randomMessage } from '../support/messages.ts';
 import { needs } from '../support/needs.ts';
 import { childrenOf, freeze, thaw } from '../support/sigstop.ts';
 import { System } from '../support/system.ts';
-import { waitFor } from '../support/waitFor.ts';
-import { WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
+import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
+import { WatchedNode } from '../support/watchedNode.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
 const EVENTS = 45_000;

@@ -9,8 +9,8 @@ import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { needs } from '../support/needs.ts';
 import { answerOf, metric } from '../support/system.ts';
 import { SystemBed } from '../support/systemBed.ts';
-import { waitFor } from '../support/waitFor.ts';
-import { type GapRow, type WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
+import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
+import type { GapRow, WatchedNode } from '../support/watchedNode.ts';
 
 const PODS = 20;
 

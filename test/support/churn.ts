@@ -1,12 +1,18 @@
 /*
- * Runs pods one after the other, a few at the same time, until it is stopped.
+ * Pods that come and go: one before each ask of a test that waits, or a few at the same time, one after the other, until they are stopped.
  */
 import { isCriReady } from '../../devtools/localServices/criReadiness.ts';
 import type { DrivenPod, PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { waitFor } from './waitFor.ts';
-import { WITHIN_MS } from './watchedNode.ts';
 
 const CONCURRENCY = 3;
+
+/** Waits until the condition holds, and runs a pod to its end before each ask. */
+export const churnUntil = (pods: PodDriver, what: string, ask: () => unknown): Promise<true> =>
+  waitFor(what, async () => {
+    await pods.runToEnd();
+    return Boolean(await ask()) || undefined;
+  });
 
 export interface Churn {
   /** The pods that were created, run and removed without an error. */
@@ -27,7 +33,7 @@ export function churn(pods: PodDriver, socket: string): Churn {
         completed.push(await pods.runToEnd({ name: `churn-${count}` }));
       } catch {
         // The runtime stopped answering meanwhile.
-        await waitFor('the runtime answers', () => isCriReady(socket), WITHIN_MS);
+        await waitFor('the runtime answers', () => isCriReady(socket));
       }
     }
   };

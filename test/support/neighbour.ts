@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 
 export interface Neighbour {
   readonly pid: number;
-  /** Resolves at its first event: nothing else confirms a subscription. */
-  readonly subscribed: Promise<unknown>;
+  /** After its first event: nothing else confirms a subscription. */
+  isSubscribed(): boolean;
   /** Also ends a frozen one. */
   stop(): Promise<void>;
 }
@@ -22,11 +22,13 @@ export function startNeighbour(socket: string): Neighbour {
     },
   );
   const exited = once(child, 'exit');
-  const subscribed = once(child.stdout, 'data');
-  child.stdout.resume();
+  let isSubscribed = false;
+  child.stdout.on('data', () => {
+    isSubscribed = true;
+  });
   return {
     pid: child.pid ?? -1,
-    subscribed,
+    isSubscribed: () => isSubscribed,
     stop: async () => {
       child.kill('SIGKILL');
       await exited;

@@ -4,15 +4,14 @@
 
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { run } from '../../devtools/localServices/process.ts';
+import type { PodDriver } from '../../devtools/simulator/podDriver.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import type { EventType } from '../../src/protocol/record.ts';
 import { CLI } from './build.ts';
+import { churnUntil } from './churn.ts';
 import { disordered, eventKey, type Listener } from './listener.ts';
 import { CLUSTER, metric, type System } from './system.ts';
 import { waitFor } from './waitFor.ts';
-
-/** Longer than any backoff, on a busy machine. */
-export const WITHIN_MS = 240_000;
 
 export interface GapRow {
   readonly [column: string]: unknown;
@@ -69,6 +68,15 @@ export class WatchedNode {
       const report = await this.report();
       return report?.stream?.state === state ? report : undefined;
     });
+  }
+
+  /** Runs pods until the stream is Active: nothing but an event proves a subscription. */
+  armed(pods: PodDriver): Promise<true> {
+    return churnUntil(
+      pods,
+      `the stream of ${this.name} is Active`,
+      async () => (await this.streamState()) === 'Active',
+    );
   }
 
   /** The node's report from SQL; undefined before the first one. */
