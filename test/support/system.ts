@@ -190,12 +190,8 @@ export class System {
   }
 
   /** Fails with what the audit printed, unless everything that is stored follows from the rest. */
-  async expectNoDifference(node?: string): Promise<void> {
-    const { code, output } = await auditCommand({
-      cluster: CLUSTER,
-      databaseUrl: this.postgres.url,
-      node,
-    });
+  async expectNoDifference(): Promise<void> {
+    const { code, output } = await auditCommand({ cluster: CLUSTER, databaseUrl: this.postgres.url });
     if (code !== 0) throw new Error(`plegwatch audit exited with ${code}:\n${output}`);
   }
 
