@@ -3,7 +3,7 @@
  * load.
  */
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
 import { connectCri } from '../../devtools/simulator/criClient.ts';
@@ -11,7 +11,7 @@ import type { DrivenPod, PodDriver } from '../../devtools/simulator/podDriver.ts
 import { StatusQueries } from '../../src/agent/observe/statusQueries.ts';
 import { CriClient } from '../../src/cri/client.ts';
 import type { StatusAnswer } from '../../src/protocol/observation.ts';
-import { churn } from '../support/churn.ts';
+import { churn, churnUntil } from '../support/churn.ts';
 import {
   certainOf,
   disordered,
@@ -27,10 +27,10 @@ import { LASTING_READER, PATIENT } from '../support/system.ts';
 import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { CACHE, MAIN } from '../support/testedVersions.ts';
 import { passes, waitFor } from '../support/waitFor.ts';
-import { unconfirmedBy, type WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
+import { unconfirmedBy, type WatchedNode } from '../support/watchedNode.ts';
 
 const TIMEOUT_MS = 600_000;
-const POD_COUNT = 12;
+const POD_COUNT = 6;
 const DOOMED = 3;
 const LATER_CALLS = 50;
 
@@ -43,6 +43,8 @@ const GREEDY = [
 ];
 
 const bed = new SystemBed({ kube: false });
+/** Without pods when a test begins. */
+const shared = new Map<ContainerdVersion, LocalContainerd>();
 let containerd: LocalContainerd;
 let pods: PodDriver;
 let nodes = 0;
@@ -54,6 +56,34 @@ needs(
   `containerd-${CACHE.containerd}`,
   `containerd-${MAIN.containerd}`,
 )('on a real runtime', () => {
+  beforeAll(async () => {
+    for (const version of ['1.6', '1.7', MAIN.containerd] as const)
+      shared.set(version, await bed.containerd({ version }));
+  });
+
+  // First: an event that nobody took is sent to the next subscriber.
+  test.each(['1.7', MAIN.containerd] as const)(
+    'containerd %s sends a subscriber nothing before the first event, so that nothing else proves a subscription',
+    { timeout: TIMEOUT_MS },
+    async (version) => {
+      await use(version);
+      const client = connectCri(containerd.socket);
+      bed.atEnd(() => client.close());
+      const stream = client.events();
+      stream.on('error', () => undefined);
+      bed.atEnd(() => stream.cancel());
+      const answers: string[] = [];
+      stream.on('metadata', () => answers.push('headers'));
+      stream.on('data', () => answers.push('event'));
+      // Answers to calls that were made after it on the same connection.
+      for (let i = 0; i < LATER_CALLS; i += 1) await client.call('listPodSandbox', { filter: undefined });
+      expect(answers).toEqual([]);
+      await pods.runPod({ name: 'first' });
+      await waitFor('an event has arrived', () => answers.includes('event') || undefined);
+      expect(answers.slice(0, 2)).toEqual(['headers', 'event']);
+    },
+  );
+
   test('the stream of containerd 1.6 is Unsupported: relists give the evidence, the report has no missed count, and the node is healthy', {
     timeout: TIMEOUT_MS,
   }, async () => {
@@ -140,19 +170,15 @@ needs(
     await armed(node, other);
     const killed: DrivenPod[] = [];
     // containerd may learn of a kill only after it announced the end. The kernel's own count says that there was one.
-    await waitFor(
-      'containerd learned of both kills in time',
-      async () => {
-        const before = oomKills();
-        const pod = await pods.runPod({ name: 'greedy', containers: GREEDY });
-        killed.push(pod);
-        const ids = Object.values(pod.containers);
-        await waitFor('the ends are announced', () => ids.every((id) => other.ends.has(id)));
-        expect(oomKills()).toBeGreaterThanOrEqual(before + ids.length);
-        return ids.every((id) => other.ends.get(id)?.[1] === 'OOMKilled');
-      },
-      WITHIN_MS,
-    );
+    await waitFor('containerd learned of both kills in time', async () => {
+      const before = oomKills();
+      const pod = await pods.runPod({ name: 'greedy', containers: GREEDY });
+      killed.push(pod);
+      const ids = Object.values(pod.containers);
+      await waitFor('the ends are announced', () => ids.every((id) => other.ends.has(id)));
+      expect(oomKills()).toBeGreaterThanOrEqual(before + ids.length);
+      return ids.every((id) => other.ends.get(id)?.[1] === 'OOMKilled');
+    });
     await passes(async () =>
       expect(await Promise.all(killed.map(endsOf))).toEqual(
         killed.map(({ containers }) =>
@@ -194,28 +220,6 @@ needs(
     },
   );
 
-  test.each(['1.7', MAIN.containerd] as const)(
-    'containerd %s sends a subscriber nothing before the first event, so that nothing else proves a subscription',
-    { timeout: TIMEOUT_MS },
-    async (version) => {
-      await use(version);
-      const client = connectCri(containerd.socket);
-      bed.atEnd(() => client.close());
-      const stream = client.events();
-      stream.on('error', () => undefined);
-      bed.atEnd(() => stream.cancel());
-      const answers: string[] = [];
-      stream.on('metadata', () => answers.push('headers'));
-      stream.on('data', () => answers.push('event'));
-      // Answers to calls that were made after it on the same connection.
-      for (let i = 0; i < LATER_CALLS; i += 1) await client.call('listPodSandbox', { filter: undefined });
-      expect(answers).toEqual([]);
-      await pods.runPod({ name: 'first' });
-      await waitFor('an event has arrived', () => answers.includes('event') || undefined);
-      expect(answers.slice(0, 2)).toEqual(['headers', 'event']);
-    },
-  );
-
   test('an agent notices an upgrade in place from containerd 1.7 to 2.1 and subscribes to the stream, which is safe now', {
     timeout: TIMEOUT_MS,
   }, async () => {
@@ -229,11 +233,10 @@ needs(
     await waitFor('containerd has ended', () => !containerd.running());
     await use('2.1', containerd.dir);
     const other = listener();
-    const traffic = churn(pods, containerd.socket);
-    bed.atEnd(() => traffic.stop());
+    await waitFor('it is no longer Unsafe', async () => (await node.streamState()) !== 'Unsafe');
+    await node.armed(pods);
     const report = await node.streamIs('Active');
     expect(report.runtime.version).toMatch(/^2\.1/);
-    await traffic.stop();
     await node.relisted();
     const all = await runPods();
     await pods.removePod(survivor);
@@ -256,13 +259,14 @@ needs(
     async (signal, version) => {
       await use(version);
       const node = await watch();
-      const traffic = churn(pods, containerd.socket);
-      bed.atEnd(() => traffic.stop());
       const doomed: DrivenPod[] = [];
       for (let i = 1; i <= DOOMED; i += 1) doomed.push(await pods.runPod({ name: `doomed-${i}` }));
-      await node.streamIs('Active');
+      await node.armed(pods);
       await node.relisted();
       const pids = await processesOf(doomed);
+      const traffic = churn(pods, containerd.socket);
+      bed.atEnd(() => traffic.stop());
+      await waitFor('pods come and go', () => traffic.completed.length >= POD_COUNT);
 
       const killed = Date.now();
       await containerd.kill(signal);
@@ -273,15 +277,10 @@ needs(
       await containerd.restart();
       const other = listener();
 
-      await waitFor('a session is armed', async () => (await node.sessions()).at(-1)?.armed, WITHIN_MS);
-      await node.relisted();
-      const completedBefore = traffic.completed.length;
-      await waitFor(
-        'more pods have run',
-        () => traffic.completed.length > completedBefore + POD_COUNT,
-        WITHIN_MS,
-      );
+      await waitFor('a session is armed', async () => (await node.sessions()).at(1)?.armed);
       await traffic.stop();
+      await node.relisted();
+      await runPods();
       for (const pod of doomed) await pods.removePod(pod);
       await pods.cleanup();
       await node.settled();
@@ -294,9 +293,10 @@ needs(
   );
 });
 
-/** Starts a containerd, in the folder of an earlier one if given. */
+/** Takes the shared containerd of this version, or starts one, in the folder of an earlier one if given. */
 async function use(version: ContainerdVersion, dir?: string): Promise<void> {
-  containerd = await bed.containerd(dir === undefined ? { version } : { version, dir });
+  containerd =
+    shared.get(version) ?? (await bed.containerd(dir === undefined ? { version } : { version, dir }));
   pods = bed.pods(containerd, { timeoutMs: TIMEOUT_MS });
 }
 
@@ -357,16 +357,12 @@ async function runListedPod(node: WatchedNode): Promise<DrivenPod> {
 }
 
 /** Runs pods until store and listener have an event: nothing else confirms a subscription. */
-async function armed(node: WatchedNode, other: Listener): Promise<void> {
-  await waitFor(
+const armed = (node: WatchedNode, other: Listener): Promise<true> =>
+  churnUntil(
+    pods,
     'both are subscribed',
-    async () => {
-      await pods.runToEnd();
-      return other.received.length > 0 && (await node.events()).length > 0;
-    },
-    WITHIN_MS,
+    async () => other.received.length > 0 && (await node.events()).length > 0,
   );
-}
 
 /** The states that lists showed of the pod's container, in order. They may have shown others while it started or was removed. */
 async function expectChanges(node: WatchedNode, pod: DrivenPod, states: readonly string[]): Promise<void> {

@@ -14,7 +14,7 @@ export const churnUntil = (pods: PodDriver, what: string, ask: () => unknown): P
     return Boolean(await ask()) || undefined;
   });
 
-export interface Churn {
+interface Churn {
   /** The pods that were created, run and removed without an error. */
   readonly completed: readonly DrivenPod[];
   /** Waits for the last pods. Pods that an error interrupted are left to the driver's `cleanup`. */
