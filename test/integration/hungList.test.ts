@@ -6,10 +6,11 @@
  * whose runc hangs.
  */
 import { rmSync, writeFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import { where } from '../../devtools/localServices/where.ts';
-import { connectCri } from '../../devtools/simulator/criClient.ts';
+import { type CriTestClient, connectCri } from '../../devtools/simulator/criClient.ts';
+import type { PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { needs } from '../support/needs.ts';
 import { shimOf } from '../support/shims.ts';
 import { freeze, thaw } from '../support/sigstop.ts';
@@ -17,43 +18,51 @@ import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
 
 /** `make test-long` takes as many as a node may have. */
-const PODS = Number(process.env['PLEGWATCH_HUNG_PODS'] ?? 20);
+const PODS = Number(process.env['PLEGWATCH_HUNG_PODS'] ?? 8);
 /** The behaviour of the shim. */
 const SHIM = { '2.1': 'is frozen', '2.4': 'waits for a runc that hangs' } as const;
+
+const bed = new SystemBed({ kube: false });
 
 for (const version of ['2.1', '2.4'] as const)
   needs(...RUNTIME_NEEDS, `containerd-${version}`)(
     `a list that hangs in a real containerd ${version}`,
     () => {
-      const bed = new SystemBed({ kube: false });
-      /** A containerd with the pods and one more, `held`, and what makes the shim of that one hang. */
-      async function containerdWith(names: readonly string[]) {
-        const isHeld = bed.system.folder(`held-${version}`);
+      const isHeld = () => bed.system.folder(`held-${version}`);
+      let containerd: LocalContainerd;
+      let cri: CriTestClient;
+      let pods: PodDriver;
+
+      beforeAll(async () => {
         const ociRuntime = bed.system.folder(`runc-${version}`);
         const script = `#!/bin/sh
-case " $* " in *" update "*) while [ -e ${isHeld} ]; do sleep 0.1; done ;; esac
+case " $* " in *" update "*) while [ -e ${isHeld()} ]; do sleep 0.1; done ;; esac
 exec ${where('runc')} "$@"
 `;
         writeFileSync(ociRuntime, script, { mode: 0o755 });
-        const containerd = await bed.containerd({ version, ociRuntime });
-        const cri = connectCri(containerd.socket);
+        containerd = await bed.containerd({ version, ociRuntime });
+        cri = connectCri(containerd.socket);
         bed.atEnd(() => cri.close());
-        const pods = bed.pods(containerd);
-        for (const name of names) await pods.runPod({ name, namespace: 'shop' });
+        pods = bed.pods(containerd);
+        for (let i = 1; i <= PODS; i += 1) await pods.runPod({ name: `web-${i}`, namespace: 'shop' });
+      });
+
+      /** One more pod. */
+      async function podToHold() {
         const { sandbox, uid, containers } = await pods.runPod({
           ...{ name: 'held', namespace: 'shop', containers: [{ name: 'app' }] },
         });
         const shim = shimOf(sandbox);
         const containerId = containers['app'] ?? '';
         const release = () => {
-          rmSync(isHeld, { force: true });
+          rmSync(isHeld(), { force: true });
           thaw(shim);
         };
         bed.atEnd(release);
-        /** Returns how the call ends. */
+        /** Makes its shim hang. Returns how the call ends that waits for it. */
         const hold = async () => {
           if (version === '2.1') await freeze(shim);
-          else writeFileSync(isHeld, '');
+          else writeFileSync(isHeld(), '');
           const linux = { memoryLimitInBytes: BigInt(256 * 1024 ** 2) };
           const end = cri.call('updateContainerResources', { containerId, linux }).then(
             () => 'updated',
@@ -61,7 +70,7 @@ exec ${where('runc')} "$@"
           );
           return { end };
         };
-        return { containerd, cri, sandbox, uid, containerId, shim, hold, release };
+        return { sandbox, uid, containerId, shim, hold, release };
       }
 
       const hangsOf = (node: string) =>
@@ -96,30 +105,23 @@ exec ${where('runc')} "$@"
         return rows;
       }
 
-      async function watched(node: string, containerd: LocalContainerd) {
-        const agent = await bed.watch(node, containerd.socket);
-        await waitFor(
-          'the pods were listed',
-          async () => {
-            const rows = await bed.system.sql(
-              'SELECT FROM plegwatch.relist_minutes WHERE node = $1 AND containers > 0',
-              node,
-            );
-            return rows.length > 0;
-          },
-          WITHIN_MS,
-        );
-        return agent;
+      async function watch(node: string) {
+        await bed.watch(node, containerd.socket);
+        await waitFor('the pods were listed', async () => {
+          const rows = await bed.system.sql(
+            'SELECT FROM plegwatch.relist_minutes WHERE node = $1 AND containers > 0',
+            node,
+          );
+          return rows.length > 0;
+        });
       }
 
       test(`waits for the one container whose shim ${SHIM[version]}: it is named, no other is, and the hang ends with that of the shim`, {
         timeout: 4 * WITHIN_MS,
       }, async () => {
         const node = `hung-container-${version}`;
-        const { containerd, cri, sandbox, uid, containerId, hold, release } = await containerdWith(
-          Array.from({ length: PODS }, (_, i) => `web-${i}`),
-        );
-        await watched(node, containerd);
+        const { sandbox, uid, containerId, hold, release } = await podToHold();
+        await watch(node);
         const { end } = await hold();
         const held = performance.now();
         const hang = await hangWith(node, 'container');
@@ -147,8 +149,8 @@ exec ${where('runc')} "$@"
 
       test('ends when the shim is killed, as the runbook says', { timeout: 4 * WITHIN_MS }, async () => {
         const node = `killed-shim-${version}`;
-        const { containerd, containerId, shim, hold } = await containerdWith(['web']);
-        await watched(node, containerd);
+        const { containerId, shim, hold } = await podToHold();
+        await watch(node);
         const { end } = await hold();
         expect(await hangWith(node, 'container')).toMatchObject({ container_id: containerId });
         process.kill(shim, 'SIGKILL');
@@ -160,10 +162,7 @@ exec ${where('runc')} "$@"
         timeout: 4 * WITHIN_MS,
       }, async () => {
         const node = `frozen-runtime-${version}`;
-        const containerd = await bed.containerd({ version });
-        const pods = bed.pods(containerd);
-        for (const name of ['web', 'db', 'cart']) await pods.runPod({ name, namespace: 'shop' });
-        await watched(node, containerd);
+        await watch(node);
         bed.atEnd(() => thaw(containerd.pid));
         await freeze(containerd.pid);
         expect(await hangWith(node, 'runtime')).toMatchObject({
