@@ -26,9 +26,17 @@ const PATIENT: PlegwatchSettings = { lateAfter: '10m', overdueAfter: '60s', miss
 const bed = new SystemBed({ kube: false });
 let containerd: LocalContainerd;
 let pods: PodDriver;
+let nodes = 0;
+
+/** An agent behind a proxy. */
+interface Watch {
+  readonly proxy: CriProxy;
+  readonly node: WatchedNode;
+}
+let patient: Watch;
+/** That of the present test. */
 let proxy: CriProxy;
 let node: WatchedNode;
-let nodes = 0;
 
 /** Events that are not simply delivered. */
 let decide: (container: string, type: EventType) => EventDecision;
@@ -37,10 +45,11 @@ needs(...RUNTIME_NEEDS, `containerd-${MAIN.containerd}`)('on a stream out of ord
   beforeAll(async () => {
     containerd = await bed.containerd();
     pods = bed.pods(containerd);
+    patient = await watch(PATIENT);
   });
 
   test('an event that a later one of its container overtook is out_of_order, and a kubelet ignores it', async () => {
-    const held = await watch(PATIENT, 'STARTED');
+    const held = hold(patient, 'STARTED');
     const pod = await pods.runToEnd();
     await passed(pod, ['CREATED', 'STOPPED', 'DELETED']);
     held.release();
@@ -51,7 +60,7 @@ needs(...RUNTIME_NEEDS, `containerd-${MAIN.containerd}`)('on a stream out of ord
   });
 
   test('an event that arrives long after its true time is late by exactly that, and a kubelet takes it', async () => {
-    const held = await watch({ ...PATIENT, lateAfter: '20s' }, 'STARTED');
+    const held = hold(await watch({ ...PATIENT, lateAfter: '20s' }), 'STARTED');
     const pod = await pods.runPod({ name: 'late' });
     await passed(pod, ['CREATED']);
     const started = await startedAt(pod);
@@ -75,7 +84,7 @@ needs(...RUNTIME_NEEDS, `containerd-${MAIN.containerd}`)('on a stream out of ord
   });
 
   test('an event that arrives after a list has shown a later stage is stale, and a kubelet that relisted ignores it', async () => {
-    const held = await watch({ ...PATIENT, overdueAfter: '20s' }, 'CREATED', 'STARTED');
+    const held = hold(await watch({ ...PATIENT, overdueAfter: '20s' }), 'CREATED', 'STARTED');
     const pod = await pods.runPod({ name: 'stale' });
     await waitFor('a list shows that it runs', async () => {
       const states = await node.changes(idOf(pod));
@@ -91,7 +100,7 @@ needs(...RUNTIME_NEEDS, `containerd-${MAIN.containerd}`)('on a stream out of ord
   });
 
   test('an event that arrives twice is a duplicate once, and a kubelet takes both', async () => {
-    await watch(PATIENT);
+    hold(patient);
     decide = (_, type) => (type === 'STOPPED' ? 'twice' : 'deliver');
     const pod = await pods.runToEnd();
     await passed(pod, ['CREATED', 'STARTED', 'STOPPED', 'STOPPED', 'DELETED']);
@@ -100,7 +109,7 @@ needs(...RUNTIME_NEEDS, `containerd-${MAIN.containerd}`)('on a stream out of ord
   });
 
   test('events that are only held for a moment, in their order, are no finding', async () => {
-    const held = await watch(PATIENT, ...EVENT_TYPES);
+    const held = hold(patient, ...EVENT_TYPES);
     const pod = await pods.runToEnd();
     held.release();
     await passed(pod, EVENT_TYPES);
@@ -109,20 +118,23 @@ needs(...RUNTIME_NEEDS, `containerd-${MAIN.containerd}`)('on a stream out of ord
   });
 });
 
-/** Starts a proxy and an agent whose stream is active, and holds these events of every container from now on. */
-async function watch(settings: PlegwatchSettings, ...held: EventType[]): Promise<{ release(): void }> {
+/** Starts a proxy and an agent whose stream is active. */
+async function watch(settings: PlegwatchSettings): Promise<Watch> {
   nodes += 1;
   decide = () => 'deliver';
-  proxy = await bed.proxy(containerd, ({ containerId, containerEventType, podSandboxStatus }) => {
+  const started = await bed.proxy(containerd, ({ containerId, containerEventType, podSandboxStatus }) => {
     const type = EVENT_TYPES[containerEventType] ?? 'CREATED';
     return containerId === podSandboxStatus?.id ? 'deliver' : decide(containerId, type);
   });
-  node = await bed.watch(`disorder-${nodes}`, proxy.socket, settings);
-  await waitFor('the stream is active', async () => {
-    await pods.runToEnd();
-    return (await node.report())?.stream?.state === 'Active' || undefined;
-  });
-  await node.relisted();
+  const watching = await bed.watch(`disorder-${nodes}`, started.socket, settings);
+  await watching.armed(pods);
+  await watching.relisted();
+  return { proxy: started, node: watching };
+}
+
+/** Makes the test about this agent, and holds these events of every container from now on. */
+function hold(watched: Watch, ...held: EventType[]): { release(): void } {
+  ({ proxy, node } = watched);
   const { promise, resolve } = Promise.withResolvers<void>();
   decide = (_, type) => (held.includes(type) ? { until: promise } : 'deliver');
   return { release: resolve };
