@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import { startPgBouncer } from '../../devtools/localServices/pgbouncer.ts';
@@ -23,18 +23,20 @@ import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/sim
 import { putReport } from '../../src/controller/reports/nodeReports.ts';
 import { writeUnknown } from '../../src/controller/reports/unknown.ts';
 import type { CheckResult } from '../../src/doctor/check.ts';
+import { examine as checkAll, hasFailed, written } from '../../src/doctor/doctor.ts';
 import { checkReports } from '../../src/doctor/reportChecks.ts';
+import { DOCTOR_SETTINGS, type DoctorConfig } from '../../src/doctor/settings.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
 import { nodeOf } from '../../src/kube/projection.ts';
-import { variableOf } from '../../src/platform/settings.ts';
+import { readOne, variableOf } from '../../src/platform/settings.ts';
 import { CLI } from '../support/build.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { build } from '../support/evidenceRow.ts';
 import { FakeKubelet, makeAuthority, metricsText, plain, removeAuthority } from '../support/fakeKubelet.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-import { installPlegReports } from '../support/plegreports.ts';
+import { DEFINITIONS, installPlegReports } from '../support/plegreports.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const SECRET = 'sesame-4b1d';
@@ -44,14 +46,13 @@ const NODE = 'node-1';
 interface Examined {
   readonly code: number;
   readonly checks: readonly CheckResult[];
-  readonly stderr: string;
 }
 
 /** Runs it as in a pod: the settings are in the environment. */
 function doctor(
   settings: PlegwatchSettings,
   ...args: readonly string[]
-): Promise<Examined & { stdout: string }> {
+): Promise<Examined & { stdout: string; stderr: string }> {
   const variables = Object.entries(settings).map(([key, value]) => [variableOf(key), value]);
   const env = { PATH: process.env['PATH'], ...Object.fromEntries(variables) };
   return new Promise((resolve, reject) => {
@@ -63,13 +64,36 @@ function doctor(
   });
 }
 
-const examine = (settings: PlegwatchSettings): Promise<Examined> => doctor(settings, '-o', 'json');
+async function byCommand(settings: PlegwatchSettings): Promise<Examined> {
+  const { stderr, ...examined } = await doctor(settings, '-o', 'json');
+  expect(stderr).toBe('');
+  return examined;
+}
+
+/** Examines as the command does, in this process: to start another one takes longer than the checks. */
+async function examine(settings: PlegwatchSettings): Promise<Examined> {
+  const given = new Map(Object.entries(settings));
+  const values = Object.entries(DOCTOR_SETTINGS).map(([key, setting]) => [
+    key,
+    readOne(setting, given.get(key)),
+  ]);
+  const checks = await checkAll(Object.fromEntries(values) as DoctorConfig);
+  const text = written(checks, 'json');
+  if (text.includes(SECRET)) throw new Error(`a password is printed: ${text}`);
+  return { code: hasFailed(checks) ? 1 : 0, checks };
+}
+
 /**
  * Examines until the exit code and what is not well are these: on a busy machine a check may take longer than the few seconds that it has.
  */
-async function finds(settings: PlegwatchSettings, code: number, wrong: readonly string[]): Promise<Examined> {
+async function finds(
+  settings: PlegwatchSettings,
+  code: number,
+  wrong: readonly string[],
+  how = examine,
+): Promise<Examined> {
   return waitFor(`${code} ${wrong}`, async () => {
-    const examined = await examine(settings);
+    const examined = await how(settings);
     expect([examined.code, problems(examined)]).toEqual([code, wrong]);
     return examined;
   });
@@ -108,6 +132,8 @@ needs(
 
   beforeAll(async () => {
     writeFileSync(tokenFile, 'token');
+    // As everywhere but in a pod.
+    vi.stubEnv('KUBERNETES_SERVICE_HOST', undefined);
     [redis, postgres, containerd, kubelet, api, stealing] = await Promise.all([
       startRedis({ clusters: [CLUSTER, 'twice', 'shared'] }),
       startServer(),
@@ -154,8 +180,7 @@ needs(
   });
 
   it("finds nothing wrong in an agent's pod where all is well", async () => {
-    const examined = await finds(agentSettings, 0, []);
-    expect(examined.stderr).toBe('');
+    const examined = await finds(agentSettings, 0, [], byCommand);
     expect(examined.checks.map(({ name }) => name)).toEqual([
       'runtime',
       'runtime rules',
@@ -168,8 +193,7 @@ needs(
   });
 
   it("finds nothing wrong in a controller's pod where all is well", async () => {
-    const examined = await finds(controllerSettings, 0, []);
-    expect(examined.stderr).toBe('');
+    const examined = await finds(controllerSettings, 0, [], byCommand);
     expect(examined.checks.map(({ name }) => name)).toEqual([
       'redis',
       'redis rights',
@@ -462,7 +486,8 @@ needs(
     });
 
     it('finds a wrong password, and prints none', async () => {
-      const examined = await finds({ ...agentSettings, redisUrl: asUser('nobody') }, 1, ['redis failed']);
+      const wrong = { ...agentSettings, redisUrl: asUser('nobody') };
+      const examined = await finds(wrong, 1, ['redis failed'], byCommand);
       expect(named(examined, 'redis')).toMatchObject({
         code: 'REDIS_REFUSED',
         cure: expect.stringMatching(/password/),
@@ -599,16 +624,14 @@ needs(
     });
 
     it('finds a cluster without the resource of the reports', async () => {
-      const bare = await startApiServer();
+      await kube.delete(DEFINITIONS, 'plegreports.plegwatch.dev');
       try {
-        const examined = await finds({ ...controllerSettings, kubeconfig: bare.kubeconfig }, 1, [
-          'crd failed',
-        ]);
+        const examined = await finds(controllerSettings, 1, ['crd failed']);
         expect(named(examined, 'crd')?.cure).toMatch(
           /^Run the helm upgrade .*kubectl apply --server-side -f crds/,
         );
       } finally {
-        await bare.stop();
+        await installPlegReports(kube);
       }
     });
   });

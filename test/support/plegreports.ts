@@ -7,7 +7,7 @@ import type { AppliedObject, KubeClient } from '../../src/kube/client.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { waitFor } from './waitFor.ts';
 
-const DEFINITIONS: Resource = {
+export const DEFINITIONS: Resource = {
   group: 'apiextensions.k8s.io',
   version: 'v1',
   plural: 'customresourcedefinitions',
