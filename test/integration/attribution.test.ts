@@ -596,14 +596,21 @@ async function pod(name: string, nodeName: string, serviceAccountName = 'agent')
   );
 }
 
-const tokenOf = (
+/** Each is asked for once: a pod shows its token until that expires. */
+const tokens = new Map<string, Promise<string>>();
+
+function tokenOf(
   pod: string,
   { account = 'agent', audience = AUDIENCE, duration = '1h' } = {},
-): Promise<string> =>
-  kubectl(
+): Promise<string> {
+  const args = [
     ...['create', 'token', account, '-n', NAMESPACE, `--audience=${audience}`, `--duration=${duration}`],
     ...['--bound-object-kind=Pod', `--bound-object-name=${pod}`],
-  );
+  ];
+  const token = tokens.get(args.join(' ')) ?? kubectl(...args);
+  tokens.set(args.join(' '), token);
+  return token;
+}
 
 async function sendEnrolment(node: string, token: string, key: KeyObject): Promise<string> {
   const sealKey = publicKeyOf(publicKeysOf(keys).seal, 'X25519');
