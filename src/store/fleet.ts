@@ -23,6 +23,7 @@ import {
 } from './store.ts';
 
 type GroupRow = RowOf<typeof listGroups>;
+type Place = Omit<GroupRow, 'clusters'>;
 /** A store of several groups. */
 export interface FleetStore extends OpenStore {
   parts(): Promise<readonly GroupStore[]>;
@@ -52,14 +53,22 @@ export const openFleet = (options: StoreOptions): FleetStore =>
 /** `own`: the database of the fleet. `open`: the store at the settings, and otherwise as `own` was opened. */
 function fleetStore(settings: DatabaseSettings, own: Omit<OpenStore, 'parts'>, open: Open): FleetStore {
   let groups = new Map<string, GroupStore>();
+  /** Groups that are no more. No question waits for one that hangs. */
+  let closing = Promise.resolve();
   async function parts(): Promise<readonly GroupStore[]> {
     const { rows } = await own.run(listGroups);
     const before = groups;
     // A group whose place or user changed is another one.
     groups = new Map(
-      rows.map((row) => [JSON.stringify(row), before.get(JSON.stringify(row)) ?? new GroupStore(row, open)]),
+      rows.map(({ clusters, ...place }) => {
+        const key = JSON.stringify(place);
+        const group = before.get(key) ?? new GroupStore(place, open);
+        group.clusters = clusters;
+        return [key, group] as const;
+      }),
     );
-    for (const [key, group] of before) if (!groups.has(key)) await group.close();
+    for (const [key, group] of before)
+      if (!groups.has(key)) closing = Promise.all([closing, group.close()]).then(() => undefined);
     return [...groups.values()];
   }
 
@@ -87,23 +96,25 @@ function fleetStore(settings: DatabaseSettings, own: Omit<OpenStore, 'parts'>, o
     transaction: (work) => named(own.transaction(work)),
     withClient: (work) => named(own.withClient(work)),
     async close() {
-      await Promise.all([own.close(), ...[...groups.values()].map((group) => group.close())]);
+      await Promise.all([own.close(), closing, ...[...groups.values()].map((group) => group.close())]);
     },
   };
 }
 
 export class GroupStore implements LongReadStore {
-  readonly #row: GroupRow;
+  readonly #row: Place;
   readonly settings: DatabaseSettings;
   readonly #open: Open;
   readonly #closing = new AbortController();
+  /** Their digests, by the last run of plegwatch federate. */
+  clusters: GroupRow['clusters'] = null;
   #opening: Promise<Store> | undefined;
   /** Those who wait for an answer: called with the error if the group turns silent. */
   readonly #waiting = new Set<(error: GroupError) => void>();
   #silence: GroupError | undefined;
   #isWatched = false;
 
-  constructor(row: GroupRow, open: Open) {
+  constructor(row: Place, open: Open) {
     this.#row = row;
     this.settings = { databaseUrl: urlOf(row), databaseSecretDir: undefined };
     this.#open = open;
@@ -113,8 +124,7 @@ export class GroupStore implements LongReadStore {
     return this.#row.name;
   }
 
-  /** By the last run of plegwatch federate. */
-  mayHave = (cluster: string): boolean => this.#row.clusters?.includes(clusterDigest(cluster)) ?? true;
+  mayHave = (cluster: string): boolean => this.clusters?.includes(clusterDigest(cluster)) ?? true;
 
   run: LongReadStore['run'] = (statement, values) => this.#ask((store) => store.run(statement, values));
   query: LongReadStore['query'] = (build) => this.#ask((store) => store.query(build));
@@ -208,7 +218,7 @@ function isOfGroup(error: unknown): boolean {
 }
 
 /** The options of a server and a user of postgres_fdw, which are names and values of libpq. A CA on the fleet's server is not one that we have. */
-function urlOf({ server, user }: GroupRow): string {
+function urlOf({ server, user }: Place): string {
   const options = new Map([...server, ...(user ?? [])].map(nameAndValue));
   const of = (name: string) => options.get(name) ?? '';
   const place = `postgres://${of('host').includes(':') ? `[${of('host')}]` : of('host')}:${of('port')}`;

@@ -11,6 +11,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
+import { openFleet } from '../../src/store/fleet.ts';
 import { openStore } from '../../src/store/store.ts';
 import { CLI } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
@@ -382,6 +383,38 @@ needs('postgres')('with the URL of a fleet database, one of whose groups does no
     } finally {
       front.stop();
       await shown.stop();
+    }
+  });
+
+  it('a group that moved is asked at its new place while a question waits at the old one, and one that got a cluster keeps its connections', async () => {
+    const [databaseUrl, own] = [await group('nice'), await emptyFleet(server)];
+    const user = await server.reader(databaseUrl);
+    await federateGroups(own, { moving: user });
+    const store = openFleet({ databaseUrl: own, log: silent });
+    const [begun, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    try {
+      const [there] = await store.parts();
+      expect(there?.mayHave('added')).toBe(false);
+      const asked = there?.transaction(() => {
+        begun.resolve();
+        return answered.promise;
+      });
+      await begun.promise;
+      await query(
+        databaseUrl,
+        `WITH c AS (INSERT INTO store.cluster (name) VALUES ('added') RETURNING cluster_id)
+         INSERT INTO store.node (cluster_id, name, last_seen) SELECT cluster_id, 'added', now() FROM c`,
+      );
+      await federateGroups(own, { moving: user });
+      expect((await store.parts())[0]).toBe(there);
+      expect(there?.mayHave('added')).toBe(true);
+      await federateGroups(own, { moving: await server.reader(databaseUrl) });
+      expect(await store.parts()).not.toContain(there);
+      answered.resolve();
+      await asked;
+    } finally {
+      answered.resolve();
+      await store.close();
     }
   });
 
