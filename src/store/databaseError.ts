@@ -128,9 +128,11 @@ function cureOfRefusal(settings: DatabaseSettings, message: string): string {
 export const isLoginRefused = (error: unknown): error is Error =>
   error instanceof Error && LOGIN_REFUSED.test(sqlState(error) ?? '');
 
-/** Whether a row is not one that the role may write: row-level security. */
+/** Whether a row is not one that the role may write: row-level security, which refuses a role without clusters by itself. */
 export const isRowRefused = (error: unknown): error is Error =>
-  error instanceof Error && sqlState(error) === '42501' && /row-level security/.test(error.message);
+  error instanceof Error &&
+  sqlState(error) === '42501' &&
+  /row-level security|may read no cluster/.test(error.message);
 
 /** Whether the role lacks a right. */
 export const isRefused = (error: unknown): boolean => sqlState(error) === '42501';

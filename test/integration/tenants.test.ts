@@ -6,6 +6,7 @@ import type { Query } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SqlRunner } from '../../src/store/runner.ts';
 import { command, type Statement } from '../../src/store/statement.ts';
+import { mayWriteCluster } from '../../src/store/statements.ts';
 import type { Store } from '../../src/store/store.ts';
 import { openStore } from '../../src/store/store.ts';
 import { agentIncarnation } from '../support/batches.ts';
@@ -293,6 +294,20 @@ needs('postgres')('two clusters on one database', () => {
           `store.grant_controller('${new URL(url.controllerTwo).username}', '${cluster}')`,
         ),
       });
+    await store.close();
+  });
+
+  it('a controller whose role was renamed is refused with the statement that grants it, and doctor sees that it may not write', async () => {
+    const role = new URL(await server.role(owner, 'controller'));
+    await query(owner, "SELECT store.grant_controller($1, 'one')", [role.username]);
+    await query(server.part.url, `ALTER ROLE ${role.username} RENAME TO renamed`);
+    role.username = 'renamed';
+    const store = await openStore({ databaseUrl: role.href, log: silent });
+    await expect(store.ensureCluster('one')).rejects.toMatchObject({
+      code: 'DATABASE_REFUSED',
+      cure: expect.stringContaining("store.grant_controller('renamed', 'one')"),
+    });
+    expect((await store.run(mayWriteCluster, ['one'])).rows).toEqual([{ role: 'renamed', may: false }]);
     await store.close();
   });
 
