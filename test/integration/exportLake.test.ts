@@ -20,6 +20,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { EXPORTED_VIEWS } from '../../src/analysis/export/views.ts';
+import { deleteExpiredEpochs } from '../../src/store/statements.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { CLI } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
@@ -329,24 +330,40 @@ needs('postgres')('plegwatch export --format parquet', () => {
     expect([code, lines]).toEqual([0, [expect.stringContaining('no cluster has nodes')]]);
   });
 
-  test('an incomplete day is not replaced from a database that lost its records, where nothing seems to be missing', async () => {
+  test('an incomplete day is not replaced from a database that lost its records, where nothing seems to be missing and as many of another day are stored', async () => {
     const view = 'container_events';
     await storeDay('node-a');
     await query(databaseUrl, "UPDATE store.epoch SET complete_through = $1::date + interval '12:03'", [DAY]);
     await query(databaseUrl, "UPDATE store.node SET last_seen = now() - interval '1 hour'");
     const rows = Number.parseInt((await exported(view)).ofDay ?? '', 10);
     expect([rows > 0, listedOf(view).complete]).toEqual([true, false]);
-    databaseUrl = await server.database();
-    reader = await server.reader(databaseUrl);
-    await commitAll(databaseUrl, [agentIncarnation('node-a').batch(1, evidence())]);
     const kept = `kept, because Postgres has only 0 of its ${rows} rows, not complete`;
-    expect(await exported(view)).toMatchObject({ code: 0, ofDay: kept });
-    expect([await countOf(view), isAsListed(view)]).toEqual([`${rows}`, true]);
+    const theDayBefore = agentIncarnation('node-a', 1, Date.now() - NOON + DAY_MS);
+    for (const agent of [agentIncarnation('node-a'), theDayBefore]) {
+      databaseUrl = await server.database();
+      reader = await server.reader(databaseUrl);
+      await commitAll(databaseUrl, [agent.batch(1, evidence())]);
+      await query(databaseUrl, 'UPDATE store.epoch SET complete_through = now()');
+      expect(await exported(view)).toMatchObject({ code: 0, ofDay: kept });
+      expect([await countOf(view), isAsListed(view)]).toEqual([`${rows}`, true]);
+    }
   });
 
-  test('a row of an incomplete day that later records disprove is taken out', async () => {
+  test('a row of an incomplete day that later records disprove is taken out, also after old epochs expired', async () => {
     const view = 'mode_changes';
     await storeDay('node-a');
+    await query(
+      databaseUrl,
+      `INSERT INTO store.node (cluster_id, name, last_seen, incarnation)
+       SELECT cluster_id, 'gone', now() - interval '500 days', 2 FROM store.node`,
+    );
+    await query(
+      databaseUrl,
+      `INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, claimed_incarnation, node_uid, boot_id, started_mono, started_at,
+                                ack_generation, last_seq, received, last_seen, last_stored_at, last_new_at, closed_at, close_cause)
+       SELECT node_id, cluster_id, gen_random_uuid(), 1, 1, '', '', 0, last_seen, 1, 100, '{[1,101)}', last_seen, last_seen, last_seen, last_seen,
+              'released' FROM store.node WHERE name = 'gone'`,
+    );
     await query(databaseUrl, "UPDATE store.node SET last_seen = now() - interval '1 hour'");
     // As if it had been silent since then, or had delivered until then what it recorded meanwhile.
     const deliveredUntil = async (after: string) => {
@@ -358,6 +375,8 @@ needs('postgres')('plegwatch export --format parquet', () => {
       (await read(view, "list(day::text) FILTER (reason = 'NotObserved')")).rows[0]?.[0];
     const rows = Number.parseInt((await deliveredUntil('12:03')) ?? '', 10);
     expect([await unobservedOn(), listedOf(view).complete]).toEqual([[DAY], false]);
+    await query(databaseUrl, deleteExpiredEpochs.text);
+    expect(await query(databaseUrl, "SELECT FROM plegwatch.epochs WHERE node = 'gone'")).toEqual([]);
     expect(await deliveredUntil('30 hours')).toBe(`${rows - 1} rows`);
     expect(await unobservedOn()).toEqual([dayAgo(2)]);
   });

@@ -145,6 +145,7 @@ async function exclusively(runner: SqlRunner, name: string, work: () => Promise<
 async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<string | undefined> {
   const { command, cluster, folder } = place;
   const { print, view } = command;
+  const { changes } = EXPORTED_VIEWS[view];
   const at = placeOf(place, day);
   const [known] = (await runner.run(readDayState, [cluster, at.date])).rows;
   if (known === undefined) return undefined;
@@ -153,7 +154,7 @@ async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<
   const isIntact = listed !== undefined && (await isThere(at, listed));
   const says = (what: string, { complete }: { readonly complete: boolean }) =>
     print(`${at.name}: ${what}${complete ? '' : ', not complete'}`);
-  if (isIntact && listed.state === known.state && !EXPORTED_VIEWS[view].changes) {
+  if (isIntact && listed.state === known.state && !changes) {
     if (listed.complete !== known.complete)
       await list(folder, files, at.date, { ...listed, complete: known.complete });
     says('kept', known);
@@ -162,7 +163,7 @@ async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<
   const written = { ...(await writeDay(runner, place, day)), ...known };
   // A gap or an unknown mode that silence seemed to be is taken back when the agent delivers. A database without the epochs of the day misses nothing.
   const becameComplete = known.complete && listed?.complete === false && known.records >= listed.records;
-  if (listed !== undefined && written.rows < listed.rows && !becameComplete) {
+  if (listed !== undefined && written.rows < listed.rows && !(changes && becameComplete)) {
     await rm(at.part);
     says(`kept, because Postgres has only ${written.rows} of its ${listed.rows} rows`, listed);
     return isIntact ? undefined : at.file;
