@@ -325,9 +325,16 @@ needs('postgres')('plegwatch export --format parquet', () => {
     expect(readFileSync(manifest, 'utf8')).toBe(text);
   });
 
-  test('a run that exports nothing says so', async () => {
-    const { code, lines } = await exported('findings');
-    expect([code, lines]).toEqual([0, [expect.stringContaining('no cluster has nodes')]]);
+  test('a run that exports nothing says so, and which clusters the role may no longer read', async () => {
+    const nothing = expect.stringContaining('no cluster has nodes');
+    expect(await exported('findings')).toMatchObject({ code: 0, lines: [nothing] });
+    await storeDay('node-a');
+    expect((await exported('findings')).lines).toHaveLength(3);
+    const role = new URL(reader).username;
+    await query(databaseUrl, 'SELECT store.revoke_access($1)', [role]);
+    await query(databaseUrl, "SELECT store.grant_reader($1, 'other')", [role]);
+    const kept = expect.stringMatching(/^findings\/cluster=test: kept, because .* may read$/);
+    expect(await exported('findings')).toMatchObject({ code: 0, lines: [nothing, kept] });
   });
 
   test('an incomplete day is not replaced from a database that lost its records, where nothing seems to be missing and as many of another day are stored', async () => {

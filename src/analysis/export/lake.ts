@@ -10,14 +10,14 @@
  * has all of them. A file appears under its name with all its bytes. The manifest lists it just before: a run that is killed in between leaves
  * the complete file beside it, to which the next run gives its name. Two runs write one view of a cluster one after the other.
  */
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { and, eq, gte, lt, sql } from 'drizzle-orm';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import * as v from 'valibot';
 import { PlegwatchError } from '../../platform/errors.ts';
-import { makeFolder, nameOutput, writeSynced } from '../../platform/outputFile.ts';
+import { makeFolder, nameOutput, unwritable, writeSynced } from '../../platform/outputFile.ts';
 import { ClusterName } from '../../protocol/batch.ts';
 import { rowsOf } from '../../store/cursor.ts';
 import { groupsHave, storesOf } from '../../store/notFound.ts';
@@ -26,7 +26,15 @@ import { unexpected } from '../../store/schema/columns.ts';
 import { rowOf } from '../../store/statement.ts';
 import { listClusters, readColumns } from '../../store/statements.ts';
 import { readSettings } from '../../store/store.ts';
-import { Digest, type Files, isListed, type ListedFile, readManifest, writeManifest } from './manifest.ts';
+import {
+  Digest,
+  type Files,
+  isListed,
+  isMissing,
+  type ListedFile,
+  readManifest,
+  writeManifest,
+} from './manifest.ts';
 import { type LakeColumn, type LakeRow, lakeColumn, parquetOf } from './parquetFile.ts';
 import type { ExportCommand, ViewExport } from './request.ts';
 import { BEGIN, COMMIT, readDayState, readToday, tryLock } from './statements.ts';
@@ -83,6 +91,10 @@ async function exportView(
       });
     }
   }
+  const exported = parts.flatMap(({ clusters }) => clusters.map((each) => `cluster=${folderNameOf(each)}`));
+  const why = 'kept, because Postgres has no nodes of it that this role may read';
+  for (const folder of command.cluster === undefined ? await foldersIn(join(dir, view)) : [])
+    if (!exported.includes(folder)) command.print(`${join(view, folder)}: ${why}`);
   const [first] = damaged;
   if (first === undefined) return;
   throw new PlegwatchError(
@@ -90,6 +102,15 @@ async function exportView(
     `${first}${damaged.length > 1 ? ` and ${damaged.length - 1} more` : ''}: not the bytes that ${view} had when it was exported.`,
     'Restore the files from a backup: Postgres no longer has all rows of these days.',
   );
+}
+
+/** The folders of clusters, also of those that a role can no longer read. Throws EXPORT_UNWRITABLE. */
+async function foldersIn(folder: string): Promise<readonly string[]> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (isMissing(error)) return [];
+    throw unwritable('--dir', folder, error);
+  });
+  return names.filter((name) => name.startsWith('cluster=')).sort();
 }
 
 /** The stores of the command, each with its clusters. A day is written from one snapshot: no cluster may have rows in two groups of a fleet. */
