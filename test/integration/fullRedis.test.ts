@@ -4,7 +4,7 @@
  */
 import { Redis } from 'ioredis';
 import { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
 import {
@@ -23,7 +23,7 @@ import { waitFor } from '../support/waitFor.ts';
 const MIB = 1024 * 1024;
 const MEMORY = 64 * MIB;
 const QUEUES = 4;
-const NODES = ['a', 'b', 'c', 'd'];
+const NODES = ['a', 'b'];
 /** More than half of the jobs that may wait in a queue: its mover adds none then. */
 const MANY_JOBS = 33;
 const EVERY_MS = 20;
@@ -38,6 +38,8 @@ const SOON: PlegwatchSettings = { intervalFlow: '1s' };
 let system: System;
 let controller: LocalPlegwatch;
 let redis: Redis;
+/** The bytes that an agent may have in the inboxes. */
+let window: number;
 let fleet: Fleet;
 
 needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
@@ -45,29 +47,25 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     system = await System.start({ kube: false });
     redis = new Redis(system.redis.url);
     await redis.config('SET', 'maxmemory', `${MEMORY}`);
-  });
-  beforeEach(async () => {
     controller = await system.controller(SOON);
+    await system.sql(
+      `INSERT INTO store.node (cluster_id, name, last_seen)
+       SELECT cluster_id, 'other-' || n, now() FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
+    );
+    window = await waitFor('the window is that of a fleet', async () => {
+      const flow = parseFlowSettings((await redis.get(flowSettingsKey(CLUSTER))) ?? '');
+      return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
+    });
+    fleet = await Fleet.start(system, NODES, {});
   });
-  afterEach(async () => {
-    await fleet?.stop();
-    await system.end(controller);
-  });
+  afterEach(() => fleet?.stopChurn());
   afterAll(async () => {
+    await fleet?.stop();
     redis?.disconnect();
     await system?.stop();
   });
 
   test('is not filled while the controller is down: agents stop at their windows', async () => {
-    await system.sql(
-      `INSERT INTO store.node (cluster_id, name, last_seen)
-       SELECT cluster_id, 'other-' || n, now() FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
-    );
-    const window = await waitFor('the window is that of a fleet', async () => {
-      const flow = parseFlowSettings((await redis.get(flowSettingsKey(CLUSTER))) ?? '');
-      return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
-    });
-    fleet = await Fleet.start(system, names('window'), {});
     // An agent without a reply would hold everything back.
     for (const agent of fleet.agents) {
       await waitFor('the first records are acknowledged', async () => (await unacknowledged(agent)) === 0);
@@ -101,7 +99,7 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
   });
 
   test('filled by another client holds agents back, sees no retry storm, and loses nothing', async () => {
-    fleet = await Fleet.start(system, names('full'), {});
+    const [warned, failed] = [logged(controller, 'warn').length, logged(controller, 'error').length];
     const otherClient = await fillMemory();
     await redis.config('RESETSTAT');
     const began = performance.now();
@@ -135,8 +133,8 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
       const unreachable = logged(agent, 'warn').filter(({ msg }) => msg.startsWith('Redis unreachable'));
       expect(unreachable.length).toBeLessThanOrEqual(3 + seconds / 5);
     }
-    expectFewLines(logged(controller, 'warn'), performance.now() - began);
-    expect(logged(controller, 'error')).toEqual([]);
+    expectFewLines(logged(controller, 'warn').slice(warned), performance.now() - began);
+    expect(logged(controller, 'error').slice(failed)).toEqual([]);
   });
 
   test.each([
@@ -145,8 +143,7 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     ['many jobs of a dead controller', () => freezeWithJobs(), () => restartController()],
   ])(
     'filled through the inboxes while the queues have %s becomes empty again by itself, and loses nothing',
-    async (what, stop, goOn) => {
-      fleet = await Fleet.start(system, names(what.replaceAll(' ', '-')), {});
+    async (_, stop, goOn) => {
       await stop();
       fleet.startChurn(100);
       await fillInboxes();
@@ -162,7 +159,6 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
   );
 
   test('that a client goes on to fill through the inboxes is emptied meanwhile, and loses nothing', async () => {
-    fleet = await Fleet.start(system, names('filling'), {});
     fleet.startChurn(100);
     await freeze(controller.pid);
     await fillInboxes();
@@ -179,8 +175,6 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     await fleet.expectEverythingOnce();
   });
 });
-
-const names = (what: string): string[] => NODES.map((name) => `${what}-${name}`);
 
 const sum = (sizes: readonly number[]): number => sizes.reduce((all, size) => all + size, 0);
 
