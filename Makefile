@@ -45,6 +45,7 @@ lake: ## Ask a lake of Parquet files the documented questions through Spark (two
 test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, a million mutated messages, every flipped bit, 100 torture schedules, 100,000 operations on inboxes, a soak, critest, a large fleet, replicas that die, real versions, a lake, the long benchmark (root)
 	@$(MAKE) histories HISTORIES=1000000
 	@PLEGWATCH_HISTORIES=500000 $(node) node_modules/vitest/vitest.mjs run test/integration/fuzzDecoders.test.ts src/agent/spool/flippedBits.test.ts
+	@PLEGWATCH_HISTORIES=30000 $(node) node_modules/vitest/vitest.mjs run test/integration/fuzzAgent.test.ts
 	@$(MAKE) torture TORTURE='--schedules 100 --operations 100000 --quiet'
 	@$(MAKE) soak
 	@$(MAKE) critest

@@ -21,15 +21,16 @@ import { HostileRuntime, listenViolating, VIOLATIONS } from '../support/hostile.
 import { eventKey } from '../support/listener.ts';
 import { randomMessage } from '../support/messages.ts';
 import { needs } from '../support/needs.ts';
+import { runsOf } from '../support/runs.ts';
 import { childrenOf, freeze, thaw } from '../support/sigstop.ts';
 import { System } from '../support/system.ts';
 import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
 import { WatchedNode } from '../support/watchedNode.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
-const EVENTS = 45_000;
-/** The events are sent in this many parts, each with at least one list: an agent requests slow lists rarely. */
-const PARTS = 9;
+/** The events are sent in parts, each with at least one list: an agent requests slow lists rarely. */
+const PARTS = runsOf(3);
+const EVENTS_PER_PART = 5_000;
 /** Fewer events than the reader buffers while the main process does not run. */
 const EVENTS_PER_STEP = 500;
 /** More unreadable events than the reader buffers. */
@@ -75,7 +76,7 @@ needs('redis-server', 'postgres')('an agent at a hostile socket', () => {
     await node.settled();
     const after = residentMiB();
     console.info(
-      `${EVENTS} events of seed ${SEED}, ${refusedEvents} of them refused; of ${FLOOD} in a flood ${dropped} dropped; MiB of the agent and its reader: ${before} before, ${during} during, ${after} after; armed again after ${armed} pods; refused`,
+      `${PARTS * EVENTS_PER_PART} events of seed ${SEED}, ${refusedEvents} of them refused; of ${FLOOD} in a flood ${dropped} dropped; MiB of the agent and its reader: ${before} before, ${during} during, ${after} after; armed again after ${armed} pods; refused`,
       await refusedByCall(),
     );
 
@@ -220,7 +221,7 @@ async function sendEvents(hostile: HostileRuntime): Promise<number> {
   let refused = 0;
   for (let part = 0; part < PARTS || !(await bothListsRefused()); part += 1) {
     const answered = hostile.answered;
-    for (let sent = 0; sent < EVENTS / PARTS; sent += EVENTS_PER_STEP) {
+    for (let sent = 0; sent < EVENTS_PER_PART; sent += EVENTS_PER_STEP) {
       const events = await accounted(EVENTS_PER_STEP, () => hostile.announce(EVENTS_PER_STEP));
       refused += events.filter(isRefused).length;
     }
