@@ -13,22 +13,13 @@ import { storedEpochOf } from './histories/storedHistory.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
 
-test('an audit has nothing to say about what an agent recorded', { timeout: 3_600_000 }, async () => {
-  await fc.assert(
-    fc.asyncProperty(anyHistory, async (history) => {
-      const { differences } = await auditEpoch(storedEpochOf(groundTruthOf(history)));
-      expect(differences).toEqual([]);
-    }),
-    { numRuns: runsOf(1_000), seed: SEED },
-  );
-});
-
-test('it has nothing to say either once most of what it read is forgotten', {
+test('an audit has nothing to say about what an agent recorded, nor once most of what it read is forgotten', {
   timeout: 3_600_000,
 }, async () => {
   await fc.assert(
     fc.asyncProperty(anyHistory, async (history) => {
       const epoch = storedEpochOf(groundTruthOf(history));
+      expect((await auditEpoch(epoch)).differences).toEqual([]);
       const { differences } = await auditEpoch(followedByAnHour(epoch));
       // The agent ended before it could judge this, and no record says so.
       const judgedByThen = differences.filter((each) => !('made' in each) || each.made.t < epoch.end - LAST);

@@ -11,9 +11,12 @@ import { HORIZON, LATE_AFTER, MISSED_AFTER, OVERDUE_AFTER } from './history.ts';
 const MINUTE = 60_000;
 const us = (ms: number): Mono => mono(ms * 1000);
 
-async function* streamOf<T>(values: readonly T[]): AsyncGenerator<T> {
-  yield* values;
-}
+/** It can be read more than once. */
+const streamOf = <T>(values: readonly T[]): AsyncIterable<T> => ({
+  async *[Symbol.asyncIterator]() {
+    yield* values;
+  },
+});
 
 export function storedEpochOf(truth: GroundTruth): StoredEpoch {
   const { emissions, streamGaps: gaps } = runComparison(truth);
