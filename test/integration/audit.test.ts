@@ -30,8 +30,6 @@ const seed = 11;
 let system: System;
 let client: Client;
 
-const CHANGED_KIND = `UPDATE store.finding SET kind = 'unobservable' WHERE finding_id = $1`;
-
 type Missed = { finding_id: string; event_type: string; container_id: string };
 
 needs('redis-server', 'postgres')('the audit of a stored history', () => {
@@ -60,25 +58,20 @@ needs('redis-server', 'postgres')('the audit of a stored history', () => {
     await system?.stop();
   });
 
-  test('it says nothing about what agent and controller stored, and exits with 0', async () => {
+  test('it confirms most of the missed events of a runtime that drops events, finds nothing wrong, and exits with 0', async () => {
     const { code, output } = await auditCommand({ cluster: CLUSTER, databaseUrl: system.postgres.url });
     expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining(', 0 differences.') });
-    expect(output).toMatch(/[1-9]\d* findings follow from the other records/);
-  });
-
-  test('it confirms most of the missed events of a runtime that drops events, and refutes none', async () => {
-    const { differences, lines } = await audited();
-    expect(lines.filter((line) => line.includes('SELECT'))).toEqual([]);
-    expect(differences).toBe(0);
+    expect(output).not.toContain('SELECT');
     const [row] = await system.sql<{ n: number }>('SELECT count(*)::int4 AS n FROM plegwatch.findings');
-    const confirmed = Number(/^(\d+) findings follow/m.exec(lines.join('\n'))?.[1]);
+    const confirmed = Number(/^(\d+) findings follow/m.exec(output)?.[1]);
     expect(confirmed).toBeGreaterThan((row?.n ?? 0) / 2);
   });
 
-  test('a difference is exit code 3, with a sentence, its times and the SQL that shows it', async () => {
-    const { one } = await foundMiss(CHANGED_KIND, () => 'of another kind');
+  test('it finds a finding whose kind was changed: with exit code 3, a sentence, its times and the SQL that shows it', async () => {
+    const changed = `UPDATE store.finding SET kind = 'unobservable' WHERE finding_id = $1`;
+    const { one } = await foundMiss(changed, () => 'of another kind');
     const { finding_id: id, container_id } = one;
-    await client.query(CHANGED_KIND, [id]);
+    await client.query(changed, [id]);
     try {
       const { code, output } = await auditCommand({ cluster: CLUSTER, databaseUrl: system.postgres.url });
       expect(code).toBe(3);
@@ -132,10 +125,6 @@ needs('redis-server', 'postgres')('the audit of a stored history', () => {
       `UPDATE store.finding SET window_from = window_from - interval '3 s', window_to = window_to - interval '3 s' WHERE finding_id = $1`,
       () => 'with another cause or window',
     );
-  });
-
-  test('it finds a finding whose kind was changed', async () => {
-    await foundMiss(CHANGED_KIND, () => 'of another kind');
   });
 
   test('it finds a miss that is called resolved although its event never came', async () => {
