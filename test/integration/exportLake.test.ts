@@ -337,24 +337,28 @@ needs('postgres')('plegwatch export --format parquet', () => {
     expect(await exported('findings')).toMatchObject({ code: 0, lines: [nothing, kept] });
   });
 
-  test('an incomplete day is not replaced from a database that lost its records, where nothing seems to be missing and as many of another day are stored', async () => {
-    const view = 'container_events';
-    await storeDay('node-a');
-    await query(databaseUrl, "UPDATE store.epoch SET complete_through = $1::date + interval '12:03'", [DAY]);
-    await query(databaseUrl, "UPDATE store.node SET last_seen = now() - interval '1 hour'");
-    const rows = Number.parseInt((await exported(view)).ofDay ?? '', 10);
-    expect([rows > 0, listedOf(view).complete]).toEqual([true, false]);
-    const kept = `kept, because Postgres has only 0 of its ${rows} rows, not complete`;
-    const theDayBefore = agentIncarnation('node-a', 1, Date.now() - NOON + DAY_MS);
-    for (const agent of [agentIncarnation('node-a'), theDayBefore]) {
-      databaseUrl = await server.database();
-      reader = await server.reader(databaseUrl);
-      await commitAll(databaseUrl, [agent.batch(1, evidence())]);
-      await query(databaseUrl, 'UPDATE store.epoch SET complete_through = now()');
-      expect(await exported(view)).toMatchObject({ code: 0, ofDay: kept });
-      expect([await countOf(view), isAsListed(view)]).toEqual([`${rows}`, true]);
-    }
-  });
+  test.each(['container_events', 'findings'])(
+    'an incomplete day of %s is not replaced from a database that lost its records, where nothing seems to be missing and as many of another day are stored',
+    async (view) => {
+      await storeDay('node-a');
+      await query(databaseUrl, "UPDATE store.epoch SET complete_through = $1::date + interval '12:03'", [
+        DAY,
+      ]);
+      await query(databaseUrl, "UPDATE store.node SET last_seen = now() - interval '1 hour'");
+      const rows = Number.parseInt((await exported(view)).ofDay ?? '', 10);
+      expect([rows > 0, listedOf(view).complete]).toEqual([true, false]);
+      const kept = `kept, because Postgres has only 0 of its ${rows} rows, not complete`;
+      const theDayBefore = agentIncarnation('node-a', 1, Date.now() - NOON + DAY_MS);
+      for (const agent of [agentIncarnation('node-a'), theDayBefore]) {
+        databaseUrl = await server.database();
+        reader = await server.reader(databaseUrl);
+        await commitAll(databaseUrl, [agent.batch(1, evidence())]);
+        await query(databaseUrl, 'UPDATE store.epoch SET complete_through = now()');
+        expect(await exported(view)).toMatchObject({ code: 0, ofDay: kept });
+        expect([await countOf(view), isAsListed(view)]).toEqual([`${rows}`, true]);
+      }
+    },
+  );
 
   test('a row of an incomplete day that later records disprove is taken out, also after old epochs expired', async () => {
     const view = 'mode_changes';

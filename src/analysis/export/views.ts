@@ -3,7 +3,8 @@
  *
  *   time      the column that says on which day a row is, unless the view has a column `day`
  *   kept      for how long Postgres has the rows, and what they are computed from: as long as events, as findings, or two days (short)
- *   changes   rows change or come when all that agents recorded on their day is stored: controllers write them, or later records add to them
+ *   changes   rows change or come when all that agents recorded on their day is stored: controllers write them, or later records add to them.
+ *             'added': none is taken back
  */
 import * as views from '../../store/schema/views.ts';
 
@@ -21,7 +22,7 @@ export const EXPORTED_VIEWS = {
     kept: 'findings',
     changes: true,
   },
-  findings: { rows: views.findings, time: views.findings.detected_at, kept: 'findings', changes: true },
+  findings: { rows: views.findings, time: views.findings.detected_at, kept: 'findings', changes: 'added' },
   gaps: { rows: views.gaps, time: views.gaps.from_at, kept: 'findings', changes: true },
   kubelet_hours: {
     rows: views.kubeletHours,
