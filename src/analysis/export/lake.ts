@@ -175,7 +175,7 @@ async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<
   const isIntact = listed !== undefined && (await isThere(at, listed));
   const says = (what: string, { complete }: { readonly complete: boolean }) =>
     print(`${at.name}: ${what}${complete ? '' : ', not complete'}`);
-  if (isIntact && listed.state === known.state && !changes) {
+  if (isIntact && listed.state === known.state && changes === 'never') {
     if (listed.complete !== known.complete)
       await list(folder, files, at.date, { ...listed, complete: known.complete });
     says('kept', known);
@@ -184,7 +184,7 @@ async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<
   const written = { ...(await writeDay(runner, place, day)), ...known };
   // A gap or an unknown mode that silence seemed to be is taken back when the agent delivers. A database without the epochs of the day misses nothing.
   const becameComplete = known.complete && listed?.complete === false && known.records >= listed.records;
-  if (listed !== undefined && written.rows < listed.rows && !(changes === true && becameComplete)) {
+  if (listed !== undefined && written.rows < listed.rows && !(changes === 'taken back' && becameComplete)) {
     await rm(at.part);
     says(`kept, because Postgres has only ${written.rows} of its ${listed.rows} rows`, listed);
     return isIntact ? undefined : at.file;

@@ -3,8 +3,8 @@
  *
  *   time      the column that says on which day a row is, unless the view has a column `day`
  *   kept      for how long Postgres has the rows, and what they are computed from: as long as events, as findings, or two days (short)
- *   changes   rows change or come when all that agents recorded on their day is stored: controllers write them, or later records add to them.
- *             'added': none is taken back
+ *   changes   what happens to rows after all that agents recorded on their day is stored. Added: controllers write more, or correct them, or later
+ *             records do. Taken back: that, and some rows go
  */
 import * as views from '../../store/schema/views.ts';
 
@@ -13,89 +13,99 @@ export const EXPORTED_VIEWS = {
     rows: views.containerEvents,
     time: views.containerEvents.received_at,
     kept: 'events',
-    changes: false,
+    changes: 'never',
   },
-  epochs: { rows: views.epochs, time: views.epochs.started_at, kept: 'findings', changes: true },
+  epochs: { rows: views.epochs, time: views.epochs.started_at, kept: 'findings', changes: 'taken back' },
   fallback_intervals: {
     rows: views.fallbackIntervals,
     time: views.fallbackIntervals.from_at,
     kept: 'findings',
-    changes: true,
+    changes: 'taken back',
   },
   findings: { rows: views.findings, time: views.findings.detected_at, kept: 'findings', changes: 'added' },
-  gaps: { rows: views.gaps, time: views.gaps.from_at, kept: 'findings', changes: true },
+  gaps: { rows: views.gaps, time: views.gaps.from_at, kept: 'findings', changes: 'taken back' },
   kubelet_hours: {
     rows: views.kubeletHours,
     time: views.kubeletHours.hour,
     kept: 'findings',
-    changes: false,
+    changes: 'never',
   },
   kubelet_lag_hours: {
     rows: views.kubeletLagHours,
     time: views.kubeletLagHours.hour,
     kept: 'findings',
-    changes: false,
+    changes: 'never',
   },
   kubelet_lag_minutes: {
     rows: views.kubeletLagMinutes,
     time: views.kubeletLagMinutes.minute,
     kept: 'events',
-    changes: false,
+    changes: 'never',
   },
   kubelet_minutes: {
     rows: views.kubeletMinutes,
     time: views.kubeletMinutes.minute,
     kept: 'events',
-    changes: false,
+    changes: 'never',
   },
-  mode_changes: { rows: views.modeChanges, time: views.modeChanges.at, kept: 'findings', changes: true },
+  mode_changes: {
+    rows: views.modeChanges,
+    time: views.modeChanges.at,
+    kept: 'findings',
+    changes: 'taken back',
+  },
   node_conditions: {
     rows: views.nodeConditions,
     time: views.nodeConditions.at,
     kept: 'findings',
-    changes: true,
+    changes: 'taken back',
   },
-  node_info: { rows: views.nodeInfo, time: views.nodeInfo.from_at, kept: 'findings', changes: true },
+  node_info: { rows: views.nodeInfo, time: views.nodeInfo.from_at, kept: 'findings', changes: 'taken back' },
   not_ready_intervals: {
     rows: views.notReadyIntervals,
     time: views.notReadyIntervals.from_at,
     kept: 'findings',
-    changes: true,
+    changes: 'taken back',
   },
   pleg_verdicts: {
     rows: views.plegVerdicts,
     time: views.plegVerdicts.from_at,
     kept: 'events',
-    changes: true,
+    changes: 'taken back',
   },
   relist_changes: {
     rows: views.relistChanges,
     time: views.relistChanges.window_to,
     kept: 'events',
-    changes: false,
+    changes: 'never',
   },
-  relist_hours: { rows: views.relistHours, time: views.relistHours.hour, kept: 'findings', changes: false },
+  relist_hours: { rows: views.relistHours, time: views.relistHours.hour, kept: 'findings', changes: 'never' },
   relist_minutes: {
     rows: views.relistMinutes,
     time: views.relistMinutes.minute,
     kept: 'events',
-    changes: false,
+    changes: 'never',
   },
-  relists: { rows: views.relists, time: views.relists.sandboxes_from, kept: 'events', changes: false },
-  short_lives: { rows: views.shortLives, time: views.shortLives.detected_at, kept: 'events', changes: true },
-  list_hangs: { rows: views.listHangs, time: views.listHangs.from_at, kept: 'events', changes: true },
+  relists: { rows: views.relists, time: views.relists.sandboxes_from, kept: 'events', changes: 'never' },
+  short_lives: {
+    rows: views.shortLives,
+    time: views.shortLives.detected_at,
+    kept: 'events',
+    changes: 'taken back',
+  },
+  list_hangs: { rows: views.listHangs, time: views.listHangs.from_at, kept: 'events', changes: 'taken back' },
   status_checks: {
     rows: views.statusChecks,
     time: views.statusChecks.minute,
     kept: 'events',
-    changes: false,
+    changes: 'never',
   },
-  status_lags: { rows: views.statusLags, time: views.statusLags.at, kept: 'short', changes: true },
+  status_lags: { rows: views.statusLags, time: views.statusLags.at, kept: 'short', changes: 'taken back' },
   stream_sessions: {
     rows: views.streamSessions,
     time: views.streamSessions.opened_at,
     kept: 'findings',
-    changes: true,
+    changes: 'taken back',
   },
 } as const;
 
