@@ -14,7 +14,7 @@ import { and, gte, lt, sql } from 'drizzle-orm';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import { csvLine } from '../../platform/csv.ts';
 import { PlegwatchError } from '../../platform/errors.ts';
-import { makeFolder, unwritable, writeOutput } from '../../platform/outputFile.ts';
+import { isMissing, makeFolder, unwritable, writeOutput } from '../../platform/outputFile.ts';
 import { rowsOf } from '../../store/cursor.ts';
 import { oneOf } from '../../store/expressions.ts';
 import { storesOf } from '../../store/notFound.ts';
@@ -94,7 +94,7 @@ async function isFinal(file: string, day: number): Promise<boolean> {
   try {
     return (await stat(file)).mtimeMs >= day + DAY_MS + SETTLED_AFTER_MS;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false;
+    if (isMissing(error)) return false;
     throw unwritable('--dir', file, error);
   }
 }

@@ -17,7 +17,7 @@ import { and, eq, gte, lt, sql } from 'drizzle-orm';
 import { QueryBuilder } from 'drizzle-orm/pg-core';
 import * as v from 'valibot';
 import { PlegwatchError } from '../../platform/errors.ts';
-import { makeFolder, nameOutput, unwritable, writeSynced } from '../../platform/outputFile.ts';
+import { isMissing, makeFolder, nameOutput, unwritable, writeSynced } from '../../platform/outputFile.ts';
 import { ClusterName } from '../../protocol/batch.ts';
 import { rowsOf } from '../../store/cursor.ts';
 import { groupsHave, storesOf } from '../../store/notFound.ts';
@@ -26,15 +26,7 @@ import { unexpected } from '../../store/schema/columns.ts';
 import { rowOf } from '../../store/statement.ts';
 import { listClusters, readColumns } from '../../store/statements.ts';
 import { readSettings } from '../../store/store.ts';
-import {
-  Digest,
-  type Files,
-  isListed,
-  isMissing,
-  type ListedFile,
-  readManifest,
-  writeManifest,
-} from './manifest.ts';
+import { Digest, type Files, isListed, type ListedFile, readManifest, writeManifest } from './manifest.ts';
 import { type LakeColumn, type LakeRow, lakeColumn, parquetOf } from './parquetFile.ts';
 import type { ExportCommand, ViewExport } from './request.ts';
 import { BEGIN, COMMIT, readDayState, readToday, tryLock } from './statements.ts';

@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
-import { unwritable, writeOutput } from '../../platform/outputFile.ts';
+import { isMissing, unwritable, writeOutput } from '../../platform/outputFile.ts';
 
 const NAME = '_manifest.json';
 
@@ -85,6 +85,3 @@ export class Digest {
     return { bytes: this.#bytes, sha256: this.#hash.digest('hex') };
   }
 }
-
-export const isMissing = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === 'ENOENT';
