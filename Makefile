@@ -42,7 +42,7 @@ lake: ## Ask a lake of Parquet files the documented questions through Spark (two
 	@$(call prepare,node npm postgres spark)
 	@$(node) node_modules/vitest/vitest.mjs run --project spark
 
-test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, a million mutated messages, every flipped bit, 100 torture schedules, 100,000 operations on inboxes, a soak, critest, a large fleet, replicas that die, real versions, a lake, the long benchmark (root)
+test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, a million mutated messages, every flipped bit, 100 torture schedules, 100,000 operations on inboxes, a soak, critest, a large fleet, replicas that die, real versions, the long benchmark (root)
 	@$(MAKE) histories HISTORIES=1000000
 	@PLEGWATCH_HISTORIES=500000 $(node) node_modules/vitest/vitest.mjs run test/integration/fuzzDecoders.test.ts src/agent/spool/flippedBits.test.ts
 	@PLEGWATCH_HISTORIES=30000 $(node) node_modules/vitest/vitest.mjs run test/integration/fuzzAgent.test.ts
@@ -53,7 +53,6 @@ test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, 
 	@PLEGWATCH_REPLICA_MINUTES=10 PLEGWATCH_REPLICA_NODES=100 $(node) node_modules/vitest/vitest.mjs run test/integration/replicas.test.ts
 	@PLEGWATCH_HUNG_PODS=109 $(node) node_modules/vitest/vitest.mjs run test/integration/hungList.test.ts
 	@$(MAKE) versions
-	@$(MAKE) lake
 	@$(MAKE) bench PLEGWATCH_BENCH_LONG=1
 
 torture: ## Search for lost records under random faults (3 minutes; TORTURE='--seed N' repeats a schedule)

@@ -1,6 +1,7 @@
 /*
  * How often a long test repeats. PLEGWATCH_HISTORIES sets the number of random histories of the comparison, 10,000 without it; every other
- * long test repeats in the same proportion. So `make check` is quick and leaves out no test, and `make test` repeats each one in full.
+ * long test repeats in the same proportion. So `make check` is quick and leaves out no test, and `make test` repeats each one in full;
+ * `make test-long` repeats some far more often.
  */
 
 /** The histories of the comparison that `make test` tries. */
