@@ -2,7 +2,7 @@
  * The page of a fleet over days, in a real browser, against SQL: twelve clusters with agents that are silent, streams that broke, kubelets in
  * fallback, and versions that changed.
  */
-import type { Locator } from 'playwright-core';
+import type { Locator, Route } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
@@ -267,10 +267,19 @@ needs('postgres', 'chromium')('the page over days', () => {
   });
 
   test('the fleet opens with what became worse since yesterday, by as much as SQL says, and of how many nodes nobody knows', async () => {
-    const tab = await browser.open(`${origin}/`);
+    const tab = await browser.open('about:blank');
     const { page } = tab;
+    const held = Promise.withResolvers<Route>();
+    await page.route('**/api/change', (route) => held.resolve(route), { times: 1 });
+    await page.goto(`${origin}/`);
+    const map = page.getByRole('region', { name: 'Map of the nodes' });
     const sentence = page.locator('.change');
+    const before = await map.boundingBox();
+    expect(await sentence.count()).toBe(0);
+    await (await held.promise).continue();
     await sentence.waitFor();
+    // Nobody clicks on what was elsewhere a moment ago.
+    expect(await map.boundingBox()).toEqual(before);
     const [expected] = await query<{ today: number; before: number; pool: string; cluster: string }>(
       databaseUrl,
       `WITH d AS (SELECT date_trunc('hour', now(), 'UTC') + interval '1 hour' AS until)

@@ -170,8 +170,8 @@ function Group({ group, pool, layout, colouring, chosen, onChoose, onOpen }: Gro
     const box = svg.current?.getBoundingClientRect();
     return box && cellAt(layout, nodes.length, event.clientX - box.left, event.clientY - box.top);
   };
-  const open = (event: PointerEvent) => {
-    const cell = event.button === 0 ? cellUnder(event) : undefined;
+  const open = (event: MouseEvent) => {
+    const cell = cellUnder(event);
     if (cell !== undefined) onOpen(cell);
   };
   const width = layout.columns * layout.pitch;
@@ -190,7 +190,7 @@ function Group({ group, pool, layout, colouring, chosen, onChoose, onOpen }: Gro
         viewBox={`0 0 ${width} ${height}`}
         aria-hidden="true"
         onPointerMove={(event) => onChoose(cellUnder(event))}
-        onPointerUp={open}
+        onClick={open}
       >
         {paths.map(({ key, tone, squares, figures }) => (
           <g key={key}>
