@@ -14,6 +14,7 @@ import { agentIncarnation } from './batches.ts';
 import { createCommitter } from './committed.ts';
 import { query, silent } from './database.ts';
 
+const DAY_MS = 86_400_000;
 const STOPPED = EVENT_TYPES.indexOf('STOPPED');
 
 export interface TrafficRates {
@@ -53,12 +54,13 @@ interface Pod {
   readonly container: ContainerIdentity;
 }
 
-/** Stores what nodes would send in some time, and measures it. */
+/** Stores what nodes would have sent since yesterday's midnight, for a day at most, and measures it. */
 export async function measureBytes(databaseUrl: string, rates: TrafficRates): Promise<StoredBytes> {
   const store = await openStore({ databaseUrl, log: silent });
   try {
     const commitTogether = await createCommitter(store);
-    const agoMs = rates.minutes * 60_000;
+    // Since yesterday's midnight: names are stored once a day, so a run that goes on after a midnight has more of them.
+    const agoMs = DAY_MS + (Date.now() % DAY_MS);
     const nodes = Array.from({ length: rates.nodes }, (_, i) => new TrafficNode(i, agoMs, rates));
     const commit = async (recordsOf: (node: TrafficNode) => readonly EvidenceRecord[]) => {
       const batches = nodes.flatMap((node) => {
