@@ -33,7 +33,7 @@ const SLOW = [...INTEGRATION, ...KUBELET, ...VERSIONS, ...SPARK, ...CLUSTER];
 
 /**
  * Unit tests that replace clocks, modules or methods (`vi`) have a process of their own for each file. The others share a few processes: to start one
- * takes longer than most files.
+ * takes longer than most files. Files of `integration` and `kubelet` share processes too: to load all packages takes 2 s of a processor.
  */
 const ALONE = globSync('{src,devtools,bench,test}/**/*.test.ts').filter(
   (file) => /\bvi\./.test(readFileSync(file, 'utf8')) && !SLOW.some((pattern) => matchesGlob(file, pattern)),
@@ -119,13 +119,14 @@ export default defineConfig({
         test: {
           ...services,
           name: 'integration',
+          isolate: false,
           include: INTEGRATION,
           globalSetup: [...services.globalSetup, 'test/support/sharedImage.ts'],
         },
       },
       {
         extends: true,
-        test: { ...services, name: 'kubelet', include: KUBELET },
+        test: { ...services, name: 'kubelet', isolate: false, include: KUBELET },
       },
       {
         extends: true,

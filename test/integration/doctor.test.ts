@@ -169,6 +169,7 @@ needs(
     };
   });
   afterAll(async () => {
+    vi.unstubAllEnvs();
     admin.disconnect();
     kube.close();
     await controller.stop();

@@ -74,7 +74,10 @@ needs(
     execFileSync(node, release, { cwd: ROOT, stdio: 'pipe' });
     files = filesIn(folder);
   });
-  afterAll(() => rmSync(out, { recursive: true }));
+  afterAll(() => {
+    vi.unstubAllEnvs();
+    rmSync(out, { recursive: true });
+  });
 
   const faultsWith = (name: string, data: Buffer) => faultsOf(new Map([...files, [name, data]]), publicKey);
 
