@@ -42,14 +42,26 @@ let controller: LocalPlegwatch;
 let fleet: Fleet | undefined;
 let generation = 0;
 
-/** Starts new agents for each test, so that none inherits a spool. */
-async function watch(redisUrl: string): Promise<Fleet> {
+/** Starts new agents instead of those that run; none inherits a spool. */
+async function watch(redisUrl: string, names: readonly string[] = NODES): Promise<Fleet> {
+  await endWatch();
   generation += 1;
   fleet = await Fleet.start(
     system,
-    NODES.map((name) => `${name}-${generation}`),
+    names.map((name) => `${name}-${generation}`),
     { redisUrl, ...SOON },
   );
+  return fleet;
+}
+
+async function endWatch(): Promise<void> {
+  await fleet?.stop();
+  fleet = undefined;
+}
+
+/** The agents that run. */
+function watching(): Fleet {
+  if (fleet === undefined) throw new Error('no agents were started');
   return fleet;
 }
 
@@ -57,10 +69,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
   beforeAll(async () => {
     system = await System.start({ kube: false });
   });
-  afterEach(async () => {
-    await fleet?.stop();
-    fleet = undefined;
-  });
+  afterEach(() => fleet?.stopChurn());
   afterAll(() => system?.stop());
 
   describe('a cluster', () => {
@@ -68,8 +77,10 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     beforeAll(async () => {
       cluster = await startRedisCluster();
       controller = await system.controller({ redisUrl: cluster.urlOf('controller'), ...SOON });
+      await watch(cluster.urlOf('agent'));
     });
     afterAll(async () => {
+      await endWatch();
       await system.end(controller);
       await cluster?.stop();
     });
@@ -88,7 +99,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     const inboxOf = (node: string) => inboxKey(CLUSTER, queueOf(node, QUEUES));
 
     test('spreads the queues over several masters, and every record arrives once', async () => {
-      const nodes = await watch(cluster.urlOf('agent'));
+      const nodes = watching();
       nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(150);
       const masters = new Set<number>();
@@ -100,7 +111,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     });
 
     test('loses nothing when a master with batches is killed and comes back empty', async () => {
-      const nodes = await watch(cluster.urlOf('agent'));
+      const nodes = watching();
       nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(50);
       const [first] = nodes.nodes;
@@ -127,6 +138,34 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await nodes.expectEverythingOnce();
     });
 
+    test('loses nothing when all masters are killed and come back empty', async () => {
+      const nodes = watching();
+      nodes.startChurn(EVERY_MS);
+      await nodes.deliveredSinceNow(50);
+      const killed = performance.now();
+      const warnedBefore = logged(controller, 'warn').length;
+      const outagesBefore = nodes.agents.map((agent) => outageLines(agent).length);
+      await Promise.all(cluster.masters.map((master) => master.kill()));
+      // Longer than a worker waits for a job: each has noticed and tried to reconnect.
+      await nodes.deliveredSinceNow(700);
+      for (const agent of nodes.agents) {
+        await waitFor(
+          'the agent logs it',
+          async () => (await agent.ask('/readyz'))?.body.includes('not ok redis'),
+          BACK_WITHIN_MS,
+        );
+        expect(await unacknowledged(agent)).toBeGreaterThan(0);
+      }
+      const atFirst = nodes.agents.map(outageLines);
+      await nodes.deliveredSinceNow(200);
+      expect(nodes.agents.map(outageLines)).toEqual(atFirst);
+      await Promise.all(cluster.masters.map((master) => master.restart()));
+      await nodes.becomesReady();
+      await nodes.expectEverythingOnce();
+      expectFewLines(logged(controller, 'warn').slice(warnedBefore), performance.now() - killed);
+      for (const [i, agent] of nodes.agents.entries()) expectEachOutageLoggedOnce(agent, 1, outagesBefore[i]);
+    });
+
     test('a cluster of three times 64 MiB is not filled while the controller is down: agents stop at their windows', async () => {
       for (const master of cluster.masters) await command(master, 'CONFIG', 'SET', 'maxmemory', `${MEMORY}`);
       await system.sql(
@@ -138,6 +177,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         const flow = parseFlowSettings(String(await command(flowMaster, 'GET', flowSettingsKey(CLUSTER))));
         return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
       });
+      // An agent that starts has this window from the first batch on.
       const nodes = await watch(cluster.urlOf('agent'));
       for (const agent of nodes.agents) {
         await waitFor('the first records are acknowledged', async () => (await unacknowledged(agent)) === 0);
@@ -175,33 +215,6 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       }
       return bytes;
     }
-
-    test('loses nothing when all masters are killed and come back empty', async () => {
-      const nodes = await watch(cluster.urlOf('agent'));
-      nodes.startChurn(EVERY_MS);
-      await nodes.deliveredSinceNow(50);
-      const killed = performance.now();
-      const warnedBefore = logged(controller, 'warn').length;
-      await Promise.all(cluster.masters.map((master) => master.kill()));
-      // Longer than a worker waits for a job: each has noticed and tried to reconnect.
-      await nodes.deliveredSinceNow(700);
-      for (const agent of nodes.agents) {
-        await waitFor(
-          'the agent logs it',
-          async () => (await agent.ask('/readyz'))?.body.includes('not ok redis'),
-          BACK_WITHIN_MS,
-        );
-        expect(await unacknowledged(agent)).toBeGreaterThan(0);
-      }
-      const atFirst = nodes.agents.map(outageLines);
-      await nodes.deliveredSinceNow(200);
-      expect(nodes.agents.map(outageLines)).toEqual(atFirst);
-      await Promise.all(cluster.masters.map((master) => master.restart()));
-      await nodes.becomesReady();
-      await nodes.expectEverythingOnce();
-      expectFewLines(logged(controller, 'warn').slice(warnedBefore), performance.now() - killed);
-      for (const agent of nodes.agents) expectEachOutageLoggedOnce(agent, 1);
-    });
   });
 
   describe('a master and its replica', () => {
@@ -211,12 +224,13 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       controller = await system.controller({ redisUrl: redis.urlOf('controller'), ...SOON });
     });
     afterAll(async () => {
+      await endWatch();
       await system.end(controller);
       await redis?.stop();
     });
 
     test('lose nothing over a requested failover and over the death of the master', async () => {
-      const nodes = await watch(redis.urlOf('agent'));
+      const nodes = await watch(redis.urlOf('agent'), NODES.slice(0, 2));
       nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(50);
       const former = await redis.master();
