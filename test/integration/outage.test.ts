@@ -1,14 +1,14 @@
 /*
- * Outages of a running system: the runtime, Redis, Postgres, the API server and the agent, each killed or frozen during pod
- * churn. At the end the store holds exactly the events that the simulated runtime delivered, each once, every gap is reported,
- * and no delivered event is called missed.
+ * Outages of a running system: the runtime, Redis, Postgres and the agent, each killed or frozen during pod churn. At the end the
+ * store holds exactly the events that the simulated runtime delivered, each once, every gap is reported, and no delivered event is
+ * called missed. Outages of the API server are in apiServerFailures.test.ts.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { LocalService } from '../../devtools/localServices/localService.ts';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { PROFILES } from '../../devtools/simulator/profiles.ts';
@@ -36,29 +36,10 @@ let nodes = 0;
 /** Events delivered before the current agent started. */
 let before = 0;
 
-needs(
-  'redis-server',
-  'postgres',
-  'kube-apiserver',
-  'etcd',
-  'kubectl',
-)('an outage of a running system:', () => {
+needs('redis-server', 'postgres')('an outage of a running system:', () => {
   beforeAll(async () => {
-    system = await System.start({ kube: true });
+    system = await System.start({ kube: false });
     controller = await system.controller();
-  });
-  beforeEach(async () => {
-    nodes += 1;
-    await system.addNode(node());
-    runtime = await startSimulatedRuntime({ socket: system.folder(`cri-${nodes}.sock`), seed: nodes });
-  });
-  afterEach(async () => {
-    for (const pid of frozen) process.kill(pid, 'SIGCONT');
-    frozen = [];
-    await stopChurn();
-    for (const agent of agents) await agent.stop();
-    agents = [];
-    await runtime.stop();
   });
   afterAll(async () => {
     try {
@@ -69,311 +50,326 @@ needs(
     }
   });
 
-  test('a Redis that is killed and comes back empty, twice, loses nothing', async () => {
-    const agent = await watched();
-    startChurn();
-    for (let crash = 0; crash < 2; crash += 1) {
-      await deliveredSinceNow(100);
-      await system.redis.kill();
-      await becomesUnready(agent, 'redis');
-      await deliveredSinceNow(100);
-      await system.redis.restart();
+  describe('with one agent over all of them,', () => {
+    let agent: LocalPlegwatch;
+    /** The lines that the agent has logged before the test, and those of them about outages. */
+    let [lines, outages] = [0, 0];
+    const linesOf = () => agent.log().split('\n').length;
+
+    beforeAll(async () => {
+      await addNode();
+      agent = await watched();
+    });
+    beforeEach(async () => {
+      await becomesReady(controller);
       await becomesReady(agent);
-    }
-    await expectEverythingOnce(agent);
-    expectEachOutageLoggedOnce(agent, 2);
-    await becomesReady(controller);
-  });
+      [lines, outages] = [linesOf(), outageLines(agent).length];
+    });
+    afterEach(calm);
+    afterAll(removeNode);
 
-  test('a Redis that is wiped while it runs loses nothing', async () => {
-    const agent = await watched();
-    startChurn();
-    await freeze(controller);
-    await deliveredSinceNow(200);
-    await waitFor('something waits in Redis', async () => (await unacknowledged(agent)) > 0);
-    await wipe();
-    await deliveredSinceNow(100);
-    await thaw();
-    await expectEverythingOnce(agent);
-  });
+    test('a Redis that is killed and comes back empty, twice, loses nothing', async () => {
+      startChurn();
+      for (let crash = 0; crash < 2; crash += 1) {
+        await deliveredSinceNow(100);
+        await system.redis.kill();
+        await becomesUnready(agent, 'redis');
+        await deliveredSinceNow(100);
+        await system.redis.restart();
+        await becomesReady(agent);
+      }
+      await expectEverythingOnce(agent);
+      expectEachOutageLoggedOnce(agent, 2, outages);
+      await becomesReady(controller);
+    });
 
-  test('a Redis that is frozen for a while loses nothing, and is not retried in a tight loop', async () => {
-    const began = performance.now();
-    const agent = await watched();
-    startChurn();
-    await freeze(system.redis);
-    await becomesUnready(agent, 'redis');
-    await deliveredSinceNow(300);
-    await thaw();
-    await becomesReady(agent);
-    await expectEverythingOnce(agent);
-    expectEachOutageLoggedOnce(agent, 1);
-    expect(agent.log().split('\n').length).toBeLessThan(60 + (performance.now() - began) / 1_000);
-  });
+    test('a Redis that is wiped while it runs loses nothing', async () => {
+      startChurn();
+      await freeze(controller);
+      await deliveredSinceNow(200);
+      await waitFor('something waits in Redis', async () => (await unacknowledged(agent)) > 0);
+      await wipe();
+      await deliveredSinceNow(100);
+      await thaw();
+      await expectEverythingOnce(agent);
+    });
 
-  test('a full Redis is logged once, holds the agent back, and loses nothing', async () => {
-    const agent = await watched();
-    await redisCommand('CONFIG', 'SET', 'maxmemory', '1');
-    startChurn();
-    await becomesUnready(agent, 'redis');
-    await waitFor('that is why', async () =>
-      /^not ok redis: .*OOM/m.test((await agent.ask('/readyz'))?.body ?? ''),
-    );
-    const atFirst = outageLines(agent);
-    await deliveredSinceNow(300);
-    expect(outageLines(agent)).toEqual(atFirst);
-    await redisCommand('CONFIG', 'SET', 'maxmemory', '0');
-    await becomesReady(agent);
-    await expectEverythingOnce(agent);
-    expectEachOutageLoggedOnce(agent, 1);
-  });
+    test('a Redis that is frozen for a while loses nothing, and is not retried in a tight loop', async () => {
+      const began = performance.now();
+      startChurn();
+      await freeze(system.redis);
+      await becomesUnready(agent, 'redis');
+      await deliveredSinceNow(300);
+      await thaw();
+      await becomesReady(agent);
+      await expectEverythingOnce(agent);
+      expectEachOutageLoggedOnce(agent, 1, outages);
+      expect(linesOf() - lines).toBeLessThan(60 + (performance.now() - began) / 1_000);
+    });
 
-  test('a Postgres that is killed and restarted loses nothing', async () => {
-    const agent = await watched();
-    startChurn();
-    await deliveredSinceNow(100);
-    await system.postgres.kill();
-    await becomesUnready(controller, 'database');
-    await deliveredSinceNow(200);
-    await system.postgres.restart();
-    await becomesReady(controller);
-    await expectEverythingOnce(agent);
-    await becomesReady(agent);
-  });
+    test('a full Redis is logged once, holds the agent back, and loses nothing', async () => {
+      await redisCommand('CONFIG', 'SET', 'maxmemory', '1');
+      startChurn();
+      await becomesUnready(agent, 'redis');
+      await waitFor('that is why', async () =>
+        /^not ok redis: .*OOM/m.test((await agent.ask('/readyz'))?.body ?? ''),
+      );
+      const atFirst = outageLines(agent);
+      await deliveredSinceNow(300);
+      expect(outageLines(agent)).toEqual(atFirst);
+      await redisCommand('CONFIG', 'SET', 'maxmemory', '0');
+      await becomesReady(agent);
+      await expectEverythingOnce(agent);
+      expectEachOutageLoggedOnce(agent, 1, outages);
+    });
 
-  test('a Postgres that is frozen for a while loses nothing', async () => {
-    const agent = await watched();
-    startChurn();
-    await freeze(system.postgres);
-    await becomesUnready(controller, 'database');
-    await deliveredSinceNow(100);
-    await thaw();
-    await becomesReady(controller);
-    await expectEverythingOnce(agent);
-  });
-
-  test('a Postgres without a free connection for the controller loses nothing', async () => {
-    const agent = await watched();
-    startChurn();
-    const clients = await takeAllConnections(system.postgres.url);
-    try {
+    test('a Postgres that is killed and restarted loses nothing', async () => {
+      startChurn();
+      await deliveredSinceNow(100);
+      await system.postgres.kill();
       await becomesUnready(controller, 'database');
       await deliveredSinceNow(200);
-    } finally {
-      await Promise.all(clients.map((client) => client.end()));
-    }
-    await becomesReady(controller);
-    await expectEverythingOnce(agent);
+      await system.postgres.restart();
+      await becomesReady(controller);
+      await expectEverythingOnce(agent);
+      await becomesReady(agent);
+    });
+
+    test('a Postgres that is frozen for a while loses nothing', async () => {
+      startChurn();
+      await freeze(system.postgres);
+      await becomesUnready(controller, 'database');
+      await deliveredSinceNow(100);
+      await thaw();
+      await becomesReady(controller);
+      await expectEverythingOnce(agent);
+    });
+
+    test('a Postgres without a free connection for the controller loses nothing', async () => {
+      startChurn();
+      const clients = await takeAllConnections(system.postgres.url);
+      try {
+        await becomesUnready(controller, 'database');
+        await deliveredSinceNow(200);
+      } finally {
+        await Promise.all(clients.map((client) => client.end()));
+      }
+      await becomesReady(controller);
+      await expectEverythingOnce(agent);
+    });
+
+    test('a read-only Postgres, as in recovery, loses nothing', async () => {
+      startChurn();
+      await deliveredSinceNow(100);
+      await mayWrite(false);
+      try {
+        await deliveredSinceNow(200);
+        await waitFor('records wait', async () => (await unacknowledged(agent)) > 0);
+      } finally {
+        await mayWrite(true);
+      }
+      await expectEverythingOnce(agent);
+      expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
+    });
   });
 
-  test('a read-only Postgres, as in recovery, loses nothing', async () => {
-    const agent = await watched();
-    startChurn();
-    await deliveredSinceNow(100);
-    await mayWrite(false);
-    try {
+  describe('with an agent of its own,', () => {
+    beforeEach(addNode);
+    afterEach(removeNode);
+
+    test('a restart of the runtime is a gap with exact bounds, and no event is called missed', async () => {
+      const agent = await watched();
+      startChurn();
+      await deliveredSinceNow(100);
+      await stopChurn();
+      await received(agent);
+      const lastBefore = Math.max(...delivered().map(({ at }) => at));
+      await runtime.goDown();
+      const down = Date.now() * 1000;
+      // The end of these pods is never delivered.
+      for (const id of [...runtime.pods.sandboxes.keys()].slice(0, 3)) runtime.removePod(id);
+      await becomesUnready(agent, 'relist');
+      await runtime.comeUp();
+      await becomesReady(agent);
+      await resubscribes();
+      startChurn();
+      await deliveredSinceNow(100);
+      await stopChurn();
+      await expectEverythingOnce(agent);
+      const gaps = await system.sql<{ cause: string; from_us: number; to_us: number }>(
+        `SELECT cause, (extract(epoch FROM from_at) * 1e6)::float8 AS from_us, (extract(epoch FROM to_at) * 1e6)::float8 AS to_us
+           FROM plegwatch.gaps WHERE node = $1 AND scope = 'stream' AND cause = 'broken' ORDER BY from_at`,
+        node(),
+      );
+      expect(gaps).toHaveLength(1);
+      const [gap] = gaps;
+      // It begins when the stream was last known to be complete: the last event of the session proves that.
+      expect(gap?.from_us).toBeGreaterThan(lastBefore - BLUR_US);
+      expect(gap?.from_us).toBeLessThan(down + BLUR_US);
+      // It ends when the first event after it was received.
+      const [first] = await system.sql<{ us: number }>(
+        `SELECT (extract(epoch FROM min(received_at)) * 1e6)::float8 AS us FROM plegwatch.container_events
+          WHERE node = $1 AND received_at > to_timestamp($2::float8 / 1e6)`,
+        node(),
+        down,
+      );
+      expect(gap?.to_us).toBe(first?.us);
+      const lists = await system.sql(
+        "SELECT 1 FROM plegwatch.gaps WHERE node = $1 AND scope = 'list' AND to_at IS NOT NULL",
+        node(),
+      );
+      expect(lists.length).toBeGreaterThan(0);
+    });
+
+    test('an agent that is killed with unsent records and restarted loses nothing, and its downtime is a gap', async () => {
+      const agent = await watched();
+      startChurn();
+      await system.redis.kill();
+      await becomesUnready(agent, 'redis');
       await deliveredSinceNow(200);
-      await waitFor('records wait', async () => (await unacknowledged(agent)) > 0);
-    } finally {
-      await mayWrite(true);
-    }
-    await expectEverythingOnce(agent);
-    expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
-  });
+      await stopChurn();
+      await received(agent);
+      // Events that are not written yet die with the agent.
+      await waitFor('every event is in the spool', () => eventsInSpool() === delivered().length);
+      await agent.kill('SIGKILL');
+      const killed = Date.now();
+      // Without a subscriber the runtime keeps events for the next one.
+      await waitFor('nobody is subscribed', () => runtime.subscribers === 0);
+      startChurn();
+      await waitFor('events are queued', () =>
+        runtime.truth.entries.some((e) => e.what === 'event' && e.queued),
+      );
+      await restarted(agent);
+      const back = Date.now();
+      await system.redis.restart();
+      await becomesReady(agent);
+      await deliveredSinceNow(50);
+      await expectEverythingOnce(agent);
+      const downtimes = await system.sql<{ from_ms: number; to_ms: number }>(
+        `SELECT extract(epoch FROM from_at)::float8 * 1000 AS from_ms, extract(epoch FROM to_at)::float8 * 1000 AS to_ms
+           FROM plegwatch.gaps WHERE node = $1 AND scope = 'agent' AND cause = 'died'`,
+        node(),
+      );
+      expect(downtimes).toHaveLength(1);
+      expect(downtimes[0]?.from_ms).toBeLessThanOrEqual(killed);
+      // It begins at the last event in the spool, or later.
+      const [last] = await system.sql<{ ms: number }>(
+        `SELECT extract(epoch FROM max(received_at))::float8 * 1000 AS ms FROM plegwatch.container_events
+          WHERE node = $1 AND received_at < to_timestamp($2::float8 / 1000)`,
+        node(),
+        killed,
+      );
+      expect(downtimes[0]?.from_ms).toBeGreaterThan((last?.ms ?? Number.NaN) - BLUR_US / 1_000);
+      expect(downtimes[0]?.to_ms).toBeGreaterThan(killed);
+      expect(downtimes[0]?.to_ms).toBeLessThanOrEqual(back);
+      const incarnations = await system.sql('SELECT 1 FROM plegwatch.epochs WHERE node = $1', node());
+      expect(incarnations).toHaveLength(2);
+    });
 
-  test('an API server that is killed and restarted receives the pending reports', async () => {
-    const agent = await watched();
-    await system.api.kill();
-    startChurn();
-    await becomesUnready(controller, 'reports');
-    await deliveredSinceNow(100);
-    await system.api.restart();
-    await becomesReady(controller);
-    await waitFor(
-      'the report is there',
-      async () => {
-        const table = await system.kubectl('get', 'plegreports', '--no-headers');
-        return table.includes(`${node()} `);
-      },
-      BACK_WITHIN_MS,
-    );
-    await expectEverythingOnce(agent);
-  });
+    test('events of an earlier incarnation keep its versions although they are stored later', async () => {
+      await system.redis.kill();
+      const agent = await subscribed();
+      await becomesUnready(agent, 'redis');
+      startChurn();
+      await deliveredSinceNow(50);
+      await stopChurn();
+      await received(agent);
+      await agent.kill('SIGKILL');
+      await runtime.stop();
+      const profile = { ...PROFILES['containerd-2.1'], runtimeVersion: '2.2.0' };
+      runtime = await startSimulatedRuntime({ socket: runtime.socket, seed: nodes, profile });
+      before = 0;
+      await agent.restart();
+      await waitFor('the agent is subscribed', () => runtime.subscribers > 0);
+      await system.redis.restart();
+      await becomesReady(agent);
+      startChurn();
+      await deliveredSinceNow(50);
+      await stopChurn();
+      await received(agent);
+      await waitFor(
+        'everything is acknowledged',
+        async () => (await unacknowledged(agent)) === 0,
+        BACK_WITHIN_MS,
+      );
+      const seen = await system.sql<{ versions: string[] }>(
+        `SELECT array_agg(DISTINCT runtime_version) AS versions FROM plegwatch.container_events
+          WHERE node = $1 GROUP BY epoch ORDER BY min(received_at)`,
+        node(),
+      );
+      expect(seen.map(({ versions }) => versions)).toEqual([['2.1.9+unknown'], ['2.2.0']]);
+    });
 
-  test('a restart of the runtime is a gap with exact bounds, and no event is called missed', async () => {
-    const agent = await watched();
-    startChurn();
-    await deliveredSinceNow(100);
-    await stopChurn();
-    await received(agent);
-    const lastBefore = Math.max(...delivered().map(({ at }) => at));
-    await runtime.goDown();
-    const down = Date.now() * 1000;
-    // The end of these pods is never delivered.
-    for (const id of [...runtime.pods.sandboxes.keys()].slice(0, 3)) runtime.removePod(id);
-    await becomesUnready(agent, 'relist');
-    await runtime.comeUp();
-    await becomesReady(agent);
-    await resubscribes();
-    startChurn();
-    await deliveredSinceNow(100);
-    await stopChurn();
-    await expectEverythingOnce(agent);
-    const gaps = await system.sql<{ cause: string; from_us: number; to_us: number }>(
-      `SELECT cause, (extract(epoch FROM from_at) * 1e6)::float8 AS from_us, (extract(epoch FROM to_at) * 1e6)::float8 AS to_us
-         FROM plegwatch.gaps WHERE node = $1 AND scope = 'stream' AND cause = 'broken' ORDER BY from_at`,
-      node(),
-    );
-    expect(gaps).toHaveLength(1);
-    const [gap] = gaps;
-    // It begins when the stream was last known to be complete: the last event of the session proves that.
-    expect(gap?.from_us).toBeGreaterThan(lastBefore - BLUR_US);
-    expect(gap?.from_us).toBeLessThan(down + BLUR_US);
-    // It ends when the first event after it was received.
-    const [first] = await system.sql<{ us: number }>(
-      `SELECT (extract(epoch FROM min(received_at)) * 1e6)::float8 AS us FROM plegwatch.container_events
-        WHERE node = $1 AND received_at > to_timestamp($2::float8 / 1e6)`,
-      node(),
-      down,
-    );
-    expect(gap?.to_us).toBe(first?.us);
-    const lists = await system.sql(
-      "SELECT 1 FROM plegwatch.gaps WHERE node = $1 AND scope = 'list' AND to_at IS NOT NULL",
-      node(),
-    );
-    expect(lists.length).toBeGreaterThan(0);
-  });
+    test('an agent ships its records before it exits, and loses nothing over a restart', async () => {
+      const agent = await watched();
+      startChurn();
+      await deliveredSinceNow(100);
+      await stopChurn();
+      await received(agent);
+      await restarted(agent);
+      await resubscribes();
+      startChurn();
+      await deliveredSinceNow(100);
+      await expectEverythingOnce(agent);
+    });
 
-  test('an agent that is killed with unsent records and restarted loses nothing, and its downtime is a gap', async () => {
-    const agent = await watched();
-    startChurn();
-    await system.redis.kill();
-    await becomesUnready(agent, 'redis');
-    await deliveredSinceNow(200);
-    await stopChurn();
-    await received(agent);
-    // Events that are not written yet die with the agent.
-    await waitFor('every event is in the spool', () => eventsInSpool() === delivered().length);
-    await agent.kill('SIGKILL');
-    const killed = Date.now();
-    // Without a subscriber the runtime keeps events for the next one.
-    await waitFor('nobody is subscribed', () => runtime.subscribers === 0);
-    startChurn();
-    await waitFor('events are queued', () =>
-      runtime.truth.entries.some((e) => e.what === 'event' && e.queued),
-    );
-    await restarted(agent);
-    const back = Date.now();
-    await system.redis.restart();
-    await becomesReady(agent);
-    await deliveredSinceNow(50);
-    await expectEverythingOnce(agent);
-    const downtimes = await system.sql<{ from_ms: number; to_ms: number }>(
-      `SELECT extract(epoch FROM from_at)::float8 * 1000 AS from_ms, extract(epoch FROM to_at)::float8 * 1000 AS to_ms
-         FROM plegwatch.gaps WHERE node = $1 AND scope = 'agent' AND cause = 'died'`,
-      node(),
-    );
-    expect(downtimes).toHaveLength(1);
-    expect(downtimes[0]?.from_ms).toBeLessThanOrEqual(killed);
-    // It begins at the last event in the spool, or later.
-    const [last] = await system.sql<{ ms: number }>(
-      `SELECT extract(epoch FROM max(received_at))::float8 * 1000 AS ms FROM plegwatch.container_events
-        WHERE node = $1 AND received_at < to_timestamp($2::float8 / 1000)`,
-      node(),
-      killed,
-    );
-    expect(downtimes[0]?.from_ms).toBeGreaterThan((last?.ms ?? Number.NaN) - BLUR_US / 1_000);
-    expect(downtimes[0]?.to_ms).toBeGreaterThan(killed);
-    expect(downtimes[0]?.to_ms).toBeLessThanOrEqual(back);
-    const incarnations = await system.sql('SELECT 1 FROM plegwatch.epochs WHERE node = $1', node());
-    expect(incarnations).toHaveLength(2);
-  });
+    test('an agent exits although Redis is frozen', async () => {
+      const agent = await watched();
+      startChurn();
+      await freeze(system.redis);
+      await deliveredSinceNow(50);
+      await stopChurn();
+      await received(agent);
+      await agent.kill('SIGTERM');
+      // Redis is frozen until it has.
+      await waitFor('it has ended', () => !agent.running());
+      await thaw();
+      await restarted(agent);
+      await becomesReady(agent);
+      await expectEverythingOnce(agent);
+    });
 
-  test('events of an earlier incarnation keep its versions although they are stored later', async () => {
-    await system.redis.kill();
-    const agent = await subscribed();
-    await becomesUnready(agent, 'redis');
-    startChurn();
-    await deliveredSinceNow(50);
-    await stopChurn();
-    await received(agent);
-    await agent.kill('SIGKILL');
-    await runtime.stop();
-    const profile = { ...PROFILES['containerd-2.1'], runtimeVersion: '2.2.0' };
-    runtime = await startSimulatedRuntime({ socket: runtime.socket, seed: nodes, profile });
-    before = 0;
-    await agent.restart();
-    await waitFor('the agent is subscribed', () => runtime.subscribers > 0);
-    await system.redis.restart();
-    await becomesReady(agent);
-    startChurn();
-    await deliveredSinceNow(50);
-    await stopChurn();
-    await received(agent);
-    await waitFor(
-      'everything is acknowledged',
-      async () => (await unacknowledged(agent)) === 0,
-      BACK_WITHIN_MS,
-    );
-    const seen = await system.sql<{ versions: string[] }>(
-      `SELECT array_agg(DISTINCT runtime_version) AS versions FROM plegwatch.container_events
-        WHERE node = $1 GROUP BY epoch ORDER BY min(received_at)`,
-      node(),
-    );
-    expect(seen.map(({ versions }) => versions)).toEqual([['2.1.9+unknown'], ['2.2.0']]);
-  });
-
-  test('an agent ships its records before it exits, and loses nothing over a restart', async () => {
-    const agent = await watched();
-    startChurn();
-    await deliveredSinceNow(100);
-    await stopChurn();
-    await received(agent);
-    await restarted(agent);
-    await resubscribes();
-    startChurn();
-    await deliveredSinceNow(100);
-    await expectEverythingOnce(agent);
-  });
-
-  test('an agent exits although Redis is frozen', async () => {
-    const agent = await watched();
-    startChurn();
-    await freeze(system.redis);
-    await deliveredSinceNow(50);
-    await stopChurn();
-    await received(agent);
-    await agent.kill('SIGTERM');
-    // Redis is frozen until it has.
-    await waitFor('it has ended', () => !agent.running());
-    await thaw();
-    await restarted(agent);
-    await becomesReady(agent);
-    await expectEverythingOnce(agent);
-  });
-
-  test('a second agent with the same spool waits until the first has exited', async () => {
-    const first = await watched();
-    const second = system.agent(node(), runtime.socket, LASTING_READER);
-    startChurn();
-    await deliveredSinceNow(100);
-    await waitFor('the second asks for the lock', () => anyAgentLogged('waiting for the spool lock'));
-    expect(runtime.subscribers).toBe(1);
-    await stopChurn();
-    await received(first);
-    await first.stop();
-    agents = [];
-    before = delivered().length;
-    const successor = await second;
-    agents.push(successor);
-    await becomesReady(successor);
-    startChurn();
-    await deliveredSinceNow(100);
-    await expectEverythingOnce(successor);
+    test('a second agent with the same spool waits until the first has exited', async () => {
+      const first = await watched();
+      const second = system.agent(node(), runtime.socket, LASTING_READER);
+      startChurn();
+      await deliveredSinceNow(100);
+      await waitFor('the second asks for the lock', () => anyAgentLogged('waiting for the spool lock'));
+      expect(runtime.subscribers).toBe(1);
+      await stopChurn();
+      await received(first);
+      await first.stop();
+      agents = [];
+      before = delivered().length;
+      const successor = await second;
+      agents.push(successor);
+      await becomesReady(successor);
+      startChurn();
+      await deliveredSinceNow(100);
+      await expectEverythingOnce(successor);
+    });
   });
 });
 
 const node = (): string => `node-${nodes}`;
+
+async function addNode(): Promise<void> {
+  nodes += 1;
+  runtime = await startSimulatedRuntime({ socket: system.folder(`cri-${nodes}.sock`), seed: nodes });
+}
+
+async function removeNode(): Promise<void> {
+  await calm();
+  for (const agent of agents) await agent.stop();
+  agents = [];
+  await runtime.stop();
+}
+
+/** Ends what a failed test may have left. */
+async function calm(): Promise<void> {
+  await thaw();
+  await stopChurn();
+}
 
 async function subscribed(): Promise<LocalPlegwatch> {
   before = 0;
