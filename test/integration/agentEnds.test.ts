@@ -24,6 +24,9 @@ const STALL_MS = 4_000;
 /** One that is asked to stop has all the time that it needs to deliver what it has. */
 const HAND_OVER: PlegwatchSettings = { intervalHandOver: '4m' };
 
+/** An agent is armed long before it ends, and nobody waits long for that. */
+const EPOCH: PlegwatchSettings = { intervalEpoch: '15s' };
+
 /** A third of the events gets lost. */
 const DROPPED = 0.3;
 
@@ -97,7 +100,7 @@ needs('redis-server', 'postgres')('no second is without coverage or a gap when',
   });
 
   test('the epoch of an agent is full, and the same process starts the next one', async () => {
-    const agent = await watching({ intervalEpoch: '30s' });
+    const agent = await watching(EPOCH);
     const { pid } = agent;
     const gaps = await waitFor('the next epoch is stored', async () => {
       const all = await agentGaps(1);
@@ -112,7 +115,7 @@ needs('redis-server', 'postgres')('no second is without coverage or a gap when',
   });
 
   test('the epoch of an agent is full while its runtime is away, and the same process starts the next one once it is back', async () => {
-    const agent = await watching({ intervalEpoch: '30s' });
+    const agent = await watching(EPOCH);
     const { pid } = agent;
     await noEpochCanStart(agent);
     await runtime.comeUp();
@@ -125,7 +128,7 @@ needs('redis-server', 'postgres')('no second is without coverage or a gap when',
   });
 
   test('an agent whose next epoch cannot start is alive, not ready, and goes on counting; a frozen one does not answer', async () => {
-    const agent = await watching({ intervalEpoch: '30s' });
+    const agent = await watching(EPOCH);
     const before = await eventsReceived(agent);
     await noEpochCanStart(agent);
     expect(await answerOf(agent, '/livez')).toEqual({ status: 200, body: 'ok epoch\n' });
