@@ -37,6 +37,12 @@ export interface LocalPlegwatch extends LocalService {
   ask(path: '/readyz' | '/livez' | '/metrics'): Promise<{ status: number; body: string } | null>;
 }
 
+/** A program gets no settings from our environment, but the code that Node keeps compiled (make test): compiling takes a third of its start. */
+export const programEnvironment = (): NodeJS.ProcessEnv => ({
+  PATH: process.env['PATH'],
+  NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+});
+
 /** Starts a program; returns when its HTTP server responds. Throws PROGRAM_FAILED with the end of its log. */
 export async function startPlegwatch({
   cli,
@@ -54,7 +60,7 @@ export async function startPlegwatch({
       name: command,
       command: process.execPath,
       args: [...(command === 'agent' ? NODE_FLAGS : []), ...nodeArgs, cli, command],
-      env: { PATH: process.env['PATH'], ...env },
+      env: { ...programEnvironment(), ...env },
       logFile,
       ready: async () => (await ask(port, '/livez'))?.status === 200,
     });

@@ -14,6 +14,7 @@ import { startPgBouncer } from '../../devtools/localServices/pgbouncer.ts';
 import {
   type LocalPlegwatch,
   type PlegwatchSettings,
+  programEnvironment,
   startPlegwatch,
 } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
@@ -54,7 +55,7 @@ function doctor(
   ...args: readonly string[]
 ): Promise<Examined & { stdout: string; stderr: string }> {
   const variables = Object.entries(settings).map(([key, value]) => [variableOf(key), value]);
-  const env = { PATH: process.env['PATH'], ...Object.fromEntries(variables) };
+  const env = { ...programEnvironment(), ...Object.fromEntries(variables) };
   return new Promise((resolve, reject) => {
     execFile(process.execPath, [CLI, 'doctor', ...args], { env }, (error, stdout, stderr) => {
       if ((stdout + stderr).includes(SECRET)) reject(new Error(`a password is printed: ${stdout}${stderr}`));
@@ -243,7 +244,7 @@ needs(
         variableOf(key),
         value,
       ]);
-      const env = { PATH: process.env['PATH'], ...Object.fromEntries(variables) };
+      const env = { ...programEnvironment(), ...Object.fromEntries(variables) };
       const second = spawn(process.execPath, [CLI, 'agent'], { env, stdio: 'ignore' });
       try {
         await waitFor('it says why it waits', async () => {

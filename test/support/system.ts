@@ -10,6 +10,7 @@ import { writeAgentToken } from '../../devtools/localServices/kubeletReading.ts'
 import {
   type LocalPlegwatch,
   type PlegwatchSettings,
+  programEnvironment,
   startPlegwatch,
 } from '../../devtools/localServices/plegwatch.ts';
 import {
@@ -243,7 +244,7 @@ export class System {
 export async function migrateWith(cli: string, databaseUrl: string): Promise<void> {
   const roles = `${CONTROLLER_ROLE}=${CLUSTER}`;
   await run(process.execPath, [cli, 'migrate', '--controller-roles', roles], {
-    env: { PATH: process.env['PATH'], PLEGWATCH_DATABASE_URL: databaseUrl },
+    env: { ...programEnvironment(), PLEGWATCH_DATABASE_URL: databaseUrl },
   });
 }
 
