@@ -9,8 +9,10 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Server as GrpcServer } from '@grpc/grpc-js';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Command } from 'commander';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
+import { programEnvironment } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { type LocalRedisCluster, startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
@@ -21,8 +23,17 @@ import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/sim
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
 import { REPORT_SETTINGS } from '../../src/controller/reports/settings.ts';
+import { printError } from '../../src/platform/commandLine.ts';
 import type { ErrorCode } from '../../src/platform/errors.ts';
-import { flagOf, REQUIRED, type Setting, variableOf } from '../../src/platform/settings.ts';
+import {
+  declareSettings,
+  flagOf,
+  REQUIRED,
+  readSettings,
+  type Setting,
+  type SettingTable,
+  variableOf,
+} from '../../src/platform/settings.ts';
 import type { RedisUser } from '../../src/redis/users.ts';
 import { MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/store/settings.ts';
 import { CLI } from '../support/build.ts';
@@ -69,7 +80,7 @@ async function plegwatch(command: string, options: Run = {}): Promise<Ended> {
 function runOnce(command: string, { args = [], env = {}, until: logLine }: Run): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [CLI, command, ...args], {
-      env: { PATH: process.env['PATH'], ...env },
+      env: { ...programEnvironment(), ...env },
     });
     let stdout = '';
     let stderr = '';
@@ -120,6 +131,32 @@ function expectProblems({ code, message, log }: Ended, command: string, problems
 
 const flags = (settings: Readonly<Record<string, string>>): string[] =>
   Object.entries(settings).flatMap(([key, value]) => [flagOf(key), value]);
+
+const TABLES = {
+  agent: AGENT_SETTINGS,
+  controller: CONTROLLER_SETTINGS,
+  migrate: MIGRATE_SETTINGS,
+  maintain: MAINTAIN_SETTINGS,
+  report: REPORT_SETTINGS,
+} satisfies Record<CommandName, SettingTable>;
+
+/** Reads the settings of a command as the program does before anything else, in this process; it must refuse them. */
+function refused(command: CommandName, settings: Readonly<Record<string, string>>): Ended {
+  const table = TABLES[command];
+  const parsed = declareSettings(new Command('plegwatch').command(command), table).exitOverride();
+  const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  try {
+    readSettings(parsed.parse(flags(settings), { from: 'user' }), table);
+  } catch (error) {
+    const code = printError('plegwatch', error);
+    const message = written.mock.calls.join('').trimEnd();
+    if (message.includes(SECRET)) throw new Error(`a password is printed: ${message}`);
+    return { code, stdout: '', message, log: [] };
+  } finally {
+    written.mockRestore();
+  }
+  throw new Error(`${command} accepts ${JSON.stringify(settings)}`);
+}
 
 describe('a command line', () => {
   test('without required settings is refused with all that are missing', async () => {
@@ -193,47 +230,53 @@ describe('a command line', () => {
     `redis+cluster://:${SECRET}@a:1,:${SECRET}@b:2`,
     `redis+sentinel://:${SECRET}@a,b`,
   ];
+  const ofRedis = '--redis-url (PLEGWATCH_REDIS_URL) must';
+  const withRedis = (redisUrl: string) =>
+    [
+      ['agent', { cluster: 'c', node: 'n', redisUrl }],
+      ['controller', { cluster: 'c', redisUrl, databaseUrl: 'postgres://u@127.0.0.1/d' }],
+    ] as const;
   test.each(urls)('with the Redis URL %j is refused before anything else is tried', async (redisUrl) => {
-    const agent = await plegwatch('agent', { args: flags({ cluster: 'c', node: 'n', redisUrl }) });
-    expectRefusal(agent, 'SETTING_INVALID', '--redis-url (PLEGWATCH_REDIS_URL) must');
-    const databaseUrl = 'postgres://u@127.0.0.1/d';
-    const controller = await plegwatch('controller', {
-      args: flags({ cluster: 'c', redisUrl, databaseUrl }),
-    });
-    expectRefusal(controller, 'SETTING_INVALID', '--redis-url (PLEGWATCH_REDIS_URL) must');
+    for (const [command, settings] of withRedis(redisUrl))
+      expectRefusal(refused(command, settings), 'SETTING_INVALID', ofRedis);
   });
 
+  const ofDatabase = '--database-url (PLEGWATCH_DATABASE_URL) must';
+  const withDatabase = (databaseUrl: string) =>
+    [
+      ['controller', { cluster: 'c', redisUrl: 'redis://127.0.0.1', databaseUrl }],
+      ['migrate', { databaseUrl }],
+      ['maintain', { databaseUrl }],
+      ['report', { cluster: 'c', databaseUrl }],
+    ] as const;
   test.each([
     'localhost',
     `mysql://u:${SECRET}@h/d`,
     `postgres://u:${SECRET}@h:99999/d`,
     `redis://:${SECRET}@127.0.0.1:6379`,
   ])('with the database URL %j is refused', async (databaseUrl) => {
-    for (const [command, more] of [
-      ['controller', { cluster: 'c', redisUrl: 'redis://127.0.0.1' }],
-      ['migrate', {}],
-      ['maintain', {}],
-      ['report', { cluster: 'c' }],
-    ] as const) {
-      const ended = await plegwatch(command, { args: flags({ ...more, databaseUrl }) });
-      expectRefusal(ended, 'SETTING_INVALID', '--database-url (PLEGWATCH_DATABASE_URL) must');
+    for (const [command, settings] of withDatabase(databaseUrl))
+      expectRefusal(refused(command, settings), 'SETTING_INVALID', ofDatabase);
+  });
+
+  test('is refused by the program as its settings are when they are read', async () => {
+    for (const [command, settings] of [
+      ...withRedis(`redis://:${SECRET} x@h`),
+      ...withDatabase(`mysql://u:${SECRET}@h/d`),
+    ]) {
+      const { code, message } = await plegwatch(command, { args: flags(settings) });
+      const here = refused(command, settings);
+      expect({ code, message }).toEqual({ code: here.code, message: here.message });
     }
   });
 
-  const tables = {
-    agent: AGENT_SETTINGS,
-    controller: CONTROLLER_SETTINGS,
-    migrate: MIGRATE_SETTINGS,
-    maintain: MAINTAIN_SETTINGS,
-    report: REPORT_SETTINGS,
-  } satisfies Record<CommandName, unknown>;
   test.each(COMMANDS)(
     '--help of %s lists every setting with its variable and its default',
     async (command) => {
       const { code, stdout } = await plegwatch(command, { args: ['--help'] });
       expect(code).toBe(0);
       const help = stdout.replaceAll(/\s+/g, ' ');
-      for (const [key, { fallback, internal }] of Object.entries<Setting<unknown>>(tables[command])) {
+      for (const [key, { fallback, internal }] of Object.entries<Setting<unknown>>(TABLES[command])) {
         if (internal === true) {
           expect(help).not.toContain(variableOf(key));
           continue;
