@@ -120,8 +120,8 @@ ORDER BY cluster, node;
 SELECT cluster, node,
        CASE WHEN kubelet_at_least_ms >= 10000 THEN 'noticed late' WHEN publishing_min_ms >= 10000 THEN 'published late'
             WHEN kubelet_at_most_ms < 10000 THEN 'noticed in time' ELSE 'not known' END AS verdict,
-       count(*) AS changes, round(min(kubelet_at_least_ms)) AS kubelet_at_least_ms, round(max(kubelet_at_most_ms)) AS kubelet_at_most_ms,
-       round(min(publishing_min_ms)) AS publishing_min_ms, round(max(publishing_max_ms)) AS publishing_max_ms
+       count(*) AS changes, round_even(min(kubelet_at_least_ms), 0) AS kubelet_at_least_ms, round_even(max(kubelet_at_most_ms), 0) AS kubelet_at_most_ms,
+       round_even(min(publishing_min_ms), 0) AS publishing_min_ms, round_even(max(publishing_max_ms), 0) AS publishing_max_ms
 FROM findings
 WHERE kind IN ('missed', 'kubelet_late') AND kubelet_knew <> 'not_observed' AND detected_at > now() - INTERVAL 8 DAY
 GROUP BY cluster, node, verdict

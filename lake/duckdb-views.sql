@@ -1,6 +1,8 @@
 -- The views of plegwatch over a lake of `plegwatch export --format parquet`, and the functions that the questions need, for DuckDB. Run in the folder
 -- of the lake.
 SET TimeZone = 'UTC';
+-- As in Postgres.
+SET default_null_order = 'nulls_last_on_asc_first_on_desc';
 
 CREATE MACRO days_of(view_name) AS TABLE
   SELECT * FROM read_parquet(view_name || '/cluster=*/day=*/part.parquet', union_by_name = true, hive_partitioning = true,
@@ -40,11 +42,11 @@ CREATE MACRO kubelet_lag_bounds() AS [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 102
 
 -- The bucket of a sum that has its q-quantile; null for an empty one.
 CREATE MACRO hist_bucket(hist, q) AS
-  list_filter(range(1, len(hist) + 1), lambda i: hist[i] > 0 AND list_sum(hist[1:i]) >= q * list_sum(hist))[1];
+  list_filter(range(1, len(hist) + 1), lambda i: hist[i] > 0 AND list_sum(hist[1:i]) >= q::DOUBLE * list_sum(hist))[1];
 CREATE MACRO hist_quantile_in(hist, q, i) AS CASE
   WHEN i > 23 THEN 65536::DOUBLE
   ELSE coalesce(hist_bounds()[i - 1], 0)
-       + (hist_bounds()[i] - coalesce(hist_bounds()[i - 1], 0)) * greatest(0, q * list_sum(hist) - (list_sum(hist[1:i]) - hist[i])) / hist[i]
+       + (hist_bounds()[i] - coalesce(hist_bounds()[i - 1], 0)) * greatest(0, q::DOUBLE * list_sum(hist) - (list_sum(hist[1:i]) - hist[i])) / hist[i]
   END;
 -- The q-quantile of relist_hours.hist in milliseconds, interpolated inside its bucket. In the last one it is that bucket's lower bound.
 CREATE MACRO hist_quantile(hist, q) AS hist_quantile_in(hist, q, hist_bucket(hist, q));

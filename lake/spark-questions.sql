@@ -43,7 +43,7 @@ WHERE kind = 'missed' AND resolved_at IS NULL AND detected_at > now() - INTERVAL
 ORDER BY cluster, node, detected_at;
 
 -- Which findings resolved late, and how late is late?
-SELECT cluster, count(*) AS resolved, percentile((unix_micros(resolved_at) - unix_micros(detected_at)) / 1e6D, 0.5) AS median_s,
+SELECT cluster, count(*) AS resolved, quantile_of(sort_array(collect_list((unix_micros(resolved_at) - unix_micros(detected_at)) / 1e6D)), 0.5) AS median_s,
        CAST(max(unix_micros(resolved_at) - unix_micros(detected_at)) / 1e6D AS DECIMAL(18, 6)) AS longest_s
 FROM findings
 WHERE kind = 'missed' AND resolved_at IS NOT NULL AND detected_at > now() - INTERVAL 8 DAYS
@@ -92,7 +92,7 @@ FROM (
 ) container
 WHERE started IS NOT NULL AND stopped IS NOT NULL
 GROUP BY cluster, runtime_name, runtime_version
-ORDER BY cluster, runtime_name, runtime_version;
+ORDER BY cluster, runtime_name NULLS LAST, runtime_version NULLS LAST;
 
 -- Where does a container's status contradict a list or an event?
 SELECT cluster, runtime_name, runtime_version, kind, cause, count(*) AS findings, count(DISTINCT node) AS nodes, min(detected_at) AS first_at,
@@ -101,13 +101,13 @@ FROM findings
 WHERE detected_at > now() - INTERVAL 8 DAYS
   AND (kind IN ('regression', 'spurious', 'stale', 'out_of_order') OR cause IN ('runtime_state_late', 'contradicted', 'listed_again'))
 GROUP BY cluster, runtime_name, runtime_version, kind, cause
-ORDER BY cluster, findings DESC, runtime_name, runtime_version, kind, cause;
+ORDER BY cluster, findings DESC, runtime_name NULLS LAST, runtime_version NULLS LAST, kind, cause NULLS LAST;
 
 -- Where did two containers of one name run at once?
 SELECT cluster, node, pod_namespace, pod_name, container_name, window_from, window_to, finding_id
 FROM findings
 WHERE kind = 'duplicate_container' AND detected_at > now() - INTERVAL 8 DAYS
-ORDER BY cluster, node, window_from;
+ORDER BY cluster, node, window_from NULLS LAST;
 
 -- How long was the published status behind, and was that more than is ordinary there?
 SELECT cluster, node, count(*) AS missed, min(lag_min_ms) AS shortest_lag_ms, max(lag_max_ms) AS longest_lag_ms,
@@ -121,8 +121,8 @@ ORDER BY cluster, node;
 SELECT cluster, node,
        CASE WHEN kubelet_at_least_ms >= 10000 THEN 'noticed late' WHEN publishing_min_ms >= 10000 THEN 'published late'
             WHEN kubelet_at_most_ms < 10000 THEN 'noticed in time' ELSE 'not known' END AS verdict,
-       count(*) AS changes, round(min(kubelet_at_least_ms)) AS kubelet_at_least_ms, round(max(kubelet_at_most_ms)) AS kubelet_at_most_ms,
-       round(min(publishing_min_ms)) AS publishing_min_ms, round(max(publishing_max_ms)) AS publishing_max_ms
+       count(*) AS changes, rint(min(kubelet_at_least_ms)) AS kubelet_at_least_ms, rint(max(kubelet_at_most_ms)) AS kubelet_at_most_ms,
+       rint(min(publishing_min_ms)) AS publishing_min_ms, rint(max(publishing_max_ms)) AS publishing_max_ms
 FROM findings
 WHERE kind IN ('missed', 'kubelet_late') AND kubelet_knew <> 'not_observed' AND detected_at > now() - INTERVAL 8 DAYS
 GROUP BY cluster, node, verdict
@@ -143,7 +143,7 @@ FROM (
   WHERE mode <> 'Unknown' AND day BETWEEN current_date() - 7 AND current_date() - 1
   GROUP BY cluster, kubelet_version, mode, event_type
 )
-ORDER BY cluster, kubelet_version, mode, event_type;
+ORDER BY cluster, kubelet_version NULLS LAST, mode, event_type;
 
 -- Which containers were OOMKilled or failed, and was the stop announced?
 SELECT cluster, node, coalesce(occurred_at, window_to) AS at, pod_namespace, pod_name, container_name,
@@ -155,7 +155,7 @@ UNION ALL
 SELECT cluster, node, received_at, pod_namespace, pod_name, container_name, CAST(exit_code AS STRING), exit_reason, true
 FROM container_events
 WHERE event_type = 'STOPPED' AND exit_reason <> 'Completed' AND day > current_date() - 8
-ORDER BY cluster, node, at;
+ORDER BY cluster, node, at NULLS LAST;
 
 -- PLEG was not healthy: was it a container, the runtime, the kubelet or the node?
 SELECT cluster, node, kind, from_at, to_at, verdict, pod_namespace, pod_name, container_name, why
@@ -195,7 +195,7 @@ SELECT cluster, node, sum(relist_ms) AS relist_ms, sum(sandbox_list_ms) AS sandb
 FROM kubelet_hours
 WHERE day >= current_date() - 7
 GROUP BY cluster, node
-ORDER BY relist_ms DESC, cluster, node
+ORDER BY relist_ms DESC NULLS FIRST, cluster, node
 LIMIT 4;
 
 -- Which pod makes the relist hang?
@@ -204,7 +204,7 @@ SELECT cluster, node, pod_namespace, pod_name, container_name, count(*) AS minut
 FROM status_checks
 WHERE day >= current_date() - 7 AND status_checks.slow > 0 AND list_call IS NULL
 GROUP BY cluster, node, pod_uid, pod_namespace, pod_name, container_name
-ORDER BY minutes DESC, cluster, node, pod_namespace, pod_name, container_name
+ORDER BY minutes DESC, cluster, node, pod_namespace NULLS LAST, pod_name NULLS LAST, container_name NULLS LAST
 LIMIT 20;
 
 -- Which container's lock hangs the list?
@@ -263,7 +263,7 @@ FROM (
   WHERE day BETWEEN current_date() - 7 AND current_date() - 1
   GROUP BY cluster, kubelet_version
 )
-ORDER BY cluster, kubelet_version;
+ORDER BY cluster, kubelet_version NULLS LAST;
 
 -- How did latency develop over a quarter?
 SELECT cluster, week, relists, CAST(numeric_of(hist_quantile(hist, 0.99)) AS DECIMAL(20, 1)) AS p99_ms, max_ms

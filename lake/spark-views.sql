@@ -41,7 +41,7 @@ CREATE TEMPORARY VIEW stream_sessions AS SELECT * EXCEPT (day), CAST(day AS DATE
 
 -- As Postgres rounds a float8 that is cast to numeric: by its first 15 digits, half away from zero.
 CREATE TEMPORARY FUNCTION numeric_of(x DOUBLE) RETURNS DECIMAL(38, 18)
-RETURN CAST(format_string('%.14e', x) AS DECIMAL(38, 18));
+RETURN CASE WHEN x IS NOT NULL THEN CAST(format_string('%.14e', x) AS DECIMAL(38, 18)) END;
 
 CREATE TEMPORARY FUNCTION sum_of(hist ARRAY<BIGINT>) RETURNS BIGINT RETURN aggregate(hist, 0L, (sum, n) -> sum + n);
 
@@ -64,3 +64,8 @@ RETURN CASE WHEN i > 23 THEN 65536
 -- The q-quantile of relist_hours.hist in milliseconds, interpolated inside its bucket. In the last one it is that bucket's lower bound.
 CREATE TEMPORARY FUNCTION hist_quantile(hist ARRAY<BIGINT>, q DOUBLE) RETURNS DOUBLE
 RETURN hist_quantile_in(hist, q, hist_bucket(hist, q));
+
+-- The q-quantile of sorted values, interpolated as Postgres does: percentile() rounds otherwise.
+CREATE TEMPORARY FUNCTION quantile_of(sorted ARRAY<DOUBLE>, q DOUBLE) RETURNS DOUBLE
+RETURN get(sorted, CAST(floor(q * (size(sorted) - 1)) AS INT)) + (q * (size(sorted) - 1) - floor(q * (size(sorted) - 1)))
+       * (get(sorted, CAST(ceil(q * (size(sorted) - 1)) AS INT)) - get(sorted, CAST(floor(q * (size(sorted) - 1)) AS INT)));
