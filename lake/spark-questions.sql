@@ -7,6 +7,40 @@ FROM fallback_intervals
 WHERE from_at > now() - INTERVAL 8 DAYS
 ORDER BY cluster, node, from_at;
 
+-- Which kubelets fell back in 30 days, and what proves it?
+SELECT m.cluster, m.node, m.not_before, m.at, m.from_mode, m.to_mode, m.reason, m.kubelet_version,
+       CAST(get_json_object(m.proof, '$.before.errors') AS DOUBLE) AS errors_before,
+       CAST(get_json_object(m.proof, '$.after.errors') AS DOUBLE) AS errors_after,
+       CAST(numeric_of(60 * CAST(get_json_object(m.proof, '$.before.relists') AS DOUBLE) / nullif(
+         unix_micros(CAST(get_json_object(m.proof, '$.before.at') AS TIMESTAMP)) / 1e6D
+           - CAST(get_json_object(m.proof, '$.before.process_start') AS DOUBLE), 0)) AS DECIMAL(20, 1)) AS relists_per_minute_before,
+       k.relists_per_minute_after, s.code AS our_stream_ended_with, s.message, s.closed_at, s.runtime_name, s.runtime_version
+FROM mode_changes m
+LEFT JOIN LATERAL (
+  SELECT CAST(numeric_of(60000 / avg(k.relist_period_ms)) AS DECIMAL(20, 1)) AS relists_per_minute_after
+  FROM kubelet_minutes k
+  WHERE k.cluster = m.cluster AND k.node = m.node AND k.day BETWEEN CAST(m.at AS DATE) - 1 AND CAST(m.at AS DATE) + 1
+    AND k.counted_to > m.at AND k.counted_from < m.at + INTERVAL 15 MINUTES
+) k
+LEFT JOIN LATERAL (
+  SELECT * FROM stream_sessions s
+  WHERE s.cluster = m.cluster AND s.node = m.node AND m.from_mode <> 'Unknown'
+    AND s.closed_at BETWEEN m.not_before - INTERVAL 5 MINUTES AND m.at + INTERVAL 10 SECONDS
+  ORDER BY s.closed_at DESC LIMIT 1
+) s
+WHERE m.to_mode IN ('Fallback', 'HintDisabled') AND m.at > now() - INTERVAL 30 DAYS
+ORDER BY m.at DESC, m.cluster, m.node;
+
+-- Which mode was each kubelet in at a past moment, and since when?
+SELECT cluster, node, to_mode AS mode, reason, at AS since, kubelet_version
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY cluster, node ORDER BY at DESC, seq DESC NULLS FIRST) AS place
+  FROM mode_changes
+  WHERE at <= now() - INTERVAL 1 MINUTE
+)
+WHERE place = 1
+ORDER BY cluster, node;
+
 -- How many hours did each node spend in fallback in the last 30 days?
 SELECT cluster, node, count(*) AS fallbacks,
        CAST(numeric_of(sum(unix_micros(coalesce(to_at, now())) - unix_micros(from_at)) / 3.6e9D) AS DECIMAL(20, 1)) AS hours
@@ -14,6 +48,24 @@ FROM fallback_intervals
 WHERE from_at > now() - INTERVAL 30 DAYS
 GROUP BY cluster, node
 ORDER BY 4 DESC, cluster, node;
+
+-- Which pods stayed wrong after a fallback?
+SELECT f.cluster, f.node, f.kubelet_version, f.from_at AS fell_back_at, l.pod_namespace, l.pod_name, l.container_name, l.event_type, l.happened_at,
+       rint(l.lag_min_ms / 1000) AS wrong_for_s, l.lag_max_ms IS NULL AS never_shown
+FROM fallback_intervals f
+JOIN (
+  SELECT cluster, node, pod_namespace, pod_name, container_name, container_id, event_type, happened_at, lag_min_ms, lag_max_ms
+  FROM status_lags WHERE kind = 'fallback' AND lag_reason IS NULL
+  UNION ALL
+  SELECT cluster, node, pod_namespace, pod_name, container_name, container_id, event_type, coalesce(occurred_at, window_to, detected_at),
+         lag_min_ms, lag_max_ms
+  FROM findings WHERE lag_min_ms IS NOT NULL OR lag_reason = 'timed_out'
+) l ON l.cluster = f.cluster AND l.node = f.node AND l.happened_at >= f.not_before AND (f.to_at IS NULL OR l.happened_at < f.to_at)
+WHERE f.consequence = 'wrong_until_restart' AND f.from_at > now() - INTERVAL 8 DAYS AND (l.lag_min_ms > 30000 OR l.lag_min_ms IS NULL)
+  AND EXISTS (
+    SELECT 1 FROM container_events e
+    WHERE e.cluster = f.cluster AND e.node = f.node AND e.container_id = l.container_id AND e.event_type = 'STARTED' AND e.received_at < f.from_at)
+ORDER BY f.cluster, f.node, l.happened_at;
 
 -- Which broken streams cost a fallback?
 SELECT s.cluster, s.node, s.closed_at, s.code, s.runtime_name, s.runtime_version, f.from_at AS fell_back_at,
@@ -49,6 +101,45 @@ FROM findings
 WHERE kind = 'missed' AND resolved_at IS NOT NULL AND detected_at > now() - INTERVAL 8 DAYS
 GROUP BY cluster
 ORDER BY cluster;
+
+-- When was a stream starved?
+SELECT f.cluster, f.node, f.runtime_name, f.runtime_version, f.window_from AS starved_from, f.starved_to,
+       count(m.finding_id) AS missed_meanwhile, count(m.finding_id) FILTER (WHERE m.resolved_at IS NULL) AS of_these_lost
+FROM (
+  SELECT f.*, coalesce(f.resolved_at, e.ended_at) AS starved_to
+  FROM findings f
+  LEFT JOIN epochs e ON e.cluster = f.cluster AND e.node = f.node AND e.epoch = f.epoch
+  WHERE f.kind = 'silent_stream' AND f.cause = 'starved' AND f.detected_at > now() - INTERVAL 30 DAYS
+) f
+LEFT JOIN findings m ON m.cluster = f.cluster AND m.node = f.node AND m.kind = 'missed'
+  AND get_json_object(m.proof, '$.hint') = 'stream_starved'
+  AND m.window_from >= f.window_from AND m.detected_at <= coalesce(f.starved_to, now())
+GROUP BY f.cluster, f.node, f.runtime_name, f.runtime_version, f.window_from, f.starved_to, f.detected_at, f.finding_id
+ORDER BY f.detected_at DESC;
+
+-- What does a runtime never announce?
+SELECT cluster, runtime_name, runtime_version, event_type,
+       CASE WHEN is_sandbox THEN 'sandbox' ELSE 'container' END AS of_a, count(DISTINCT node) AS nodes
+FROM findings
+WHERE kind = 'unannounced' AND cause = 'never_sent'
+GROUP BY cluster, runtime_name, runtime_version, event_type, of_a
+ORDER BY cluster, runtime_name NULLS LAST, runtime_version NULLS LAST, of_a, event_type;
+
+-- How does the rate of misses differ by runtime and kubelet version?
+SELECT cluster, runtime_name, runtime_version, kubelet_version, nodes, decided, missed,
+       CAST(numeric_of(1e6D * missed / nullif(decided, 0)) AS DECIMAL(20, 0)) AS per_million,
+       CAST(numeric_of(1e6D * wilson_low(missed, decided)) AS DECIMAL(20, 0)) AS low,
+       CAST(numeric_of(1e6D * wilson_high(missed, decided)) AS DECIMAL(20, 0)) AS high
+FROM miss_rate(current_date() - 7, current_date(), NULL)
+ORDER BY cluster, runtime_name NULLS LAST, runtime_version NULLS LAST, kubelet_version NULLS LAST;
+
+-- Does it depend on the pool, zone or kernel?
+SELECT cluster, label AS pool, sum(nodes) AS nodes, sum(decided) AS decided, sum(missed) AS missed,
+       CAST(numeric_of(1e6D * wilson_low(sum(missed), sum(decided))) AS DECIMAL(20, 0)) AS low_per_million,
+       CAST(numeric_of(1e6D * wilson_high(sum(missed), sum(decided))) AS DECIMAL(20, 0)) AS high_per_million
+FROM miss_rate(current_date() - 7, current_date(), 'pool')
+GROUP BY cluster, label
+ORDER BY cluster, label NULLS LAST;
 
 -- What did the kubelet discard, and what was not delivered?
 SELECT k.cluster, k.node, k.discarded AS discarded_by_kubelet, count(f.finding_id) AS not_delivered_to_agent
@@ -116,6 +207,19 @@ FROM findings
 WHERE kind = 'missed' AND detected_at > now() - INTERVAL 8 DAYS
 GROUP BY cluster, node
 ORDER BY cluster, node;
+
+-- How much later do statuses come with EventedPLEG on?
+SELECT l.cluster, coalesce(m.to_mode, 'Unknown') AS mode, l.event_type, count(*) AS statuses,
+       quantile_of(sort_array(collect_list(l.lag_min_ms)), 0.5) AS p50_at_least_ms,
+       quantile_of(sort_array(collect_list(l.lag_max_ms)), 0.5) AS p50_at_most_ms,
+       quantile_of(sort_array(collect_list(l.lag_max_ms)), 0.99) AS p99_at_most_ms
+FROM status_lags l
+LEFT JOIN (
+  SELECT cluster, node, to_mode, at, lead(not_before) OVER (PARTITION BY cluster, node ORDER BY at, seq NULLS LAST) AS until FROM mode_changes
+) m ON m.cluster = l.cluster AND m.node = l.node AND l.at >= m.at AND (m.until IS NULL OR l.at < m.until)
+WHERE l.at > now() - INTERVAL 2 DAYS OR l.kind = 'fallback'
+GROUP BY l.cluster, coalesce(m.to_mode, 'Unknown'), l.event_type
+ORDER BY l.cluster, mode, l.event_type;
 
 -- What did the kubelet know, and when: noticed late, or published late?
 SELECT cluster, node,
@@ -213,6 +317,24 @@ FROM list_hangs
 WHERE from_at > now() - INTERVAL 8 DAYS
 ORDER BY cluster, node, from_at;
 
+-- How slow are lists?
+SELECT cluster, node, hour, relists, errors, hist_quantile(hist, 0.5) AS p50_ms, hist_quantile(hist, 0.99) AS p99_ms, max_ms
+FROM (
+  SELECT cluster, node, hour, sum(relists) AS relists, sum(errors) AS errors, array(
+           coalesce(sum(get(hist, 0)), 0), coalesce(sum(get(hist, 1)), 0), coalesce(sum(get(hist, 2)), 0), coalesce(sum(get(hist, 3)), 0),
+           coalesce(sum(get(hist, 4)), 0), coalesce(sum(get(hist, 5)), 0), coalesce(sum(get(hist, 6)), 0), coalesce(sum(get(hist, 7)), 0),
+           coalesce(sum(get(hist, 8)), 0), coalesce(sum(get(hist, 9)), 0), coalesce(sum(get(hist, 10)), 0), coalesce(sum(get(hist, 11)), 0),
+           coalesce(sum(get(hist, 12)), 0), coalesce(sum(get(hist, 13)), 0), coalesce(sum(get(hist, 14)), 0), coalesce(sum(get(hist, 15)), 0),
+           coalesce(sum(get(hist, 16)), 0), coalesce(sum(get(hist, 17)), 0), coalesce(sum(get(hist, 18)), 0), coalesce(sum(get(hist, 19)), 0),
+           coalesce(sum(get(hist, 20)), 0), coalesce(sum(get(hist, 21)), 0), coalesce(sum(get(hist, 22)), 0), coalesce(sum(get(hist, 23)), 0)) AS hist,
+         max(max_ms) AS max_ms
+  FROM relist_hours
+  WHERE hour > now() - INTERVAL 24 HOURS
+  GROUP BY cluster, node, hour
+)
+ORDER BY p99_ms DESC NULLS LAST, cluster, node, hour
+LIMIT 20;
+
 -- How does the latency of relists grow with the number of containers?
 SELECT cluster, containers_from, minutes, CAST(numeric_of(hist_quantile(hist, 0.5)) AS DECIMAL(20, 1)) AS p50_ms,
        CAST(numeric_of(hist_quantile(hist, 0.99)) AS DECIMAL(20, 1)) AS p99_ms
@@ -282,6 +404,13 @@ FROM (
 )
 ORDER BY cluster, week;
 
+-- Which alerts would have fired last week with a threshold of one second?
+SELECT cluster, node, count(*) AS minutes, min(minute) AS first, max(minute) AS last, max(max_ms) AS max_ms
+FROM relist_minutes
+WHERE day >= current_date() - 7 AND max_ms > 1000 AND p99_ms > 1000
+GROUP BY cluster, node
+ORDER BY cluster, node;
+
 -- Which namespaces churn most?
 SELECT cluster, pod_namespace, count(*) AS started, count(DISTINCT pod_name) AS pods
 FROM container_events
@@ -298,3 +427,22 @@ FROM (
 ) change
 WHERE from_at > now() - INTERVAL 8 DAYS AND labels_before IS NOT NULL
 ORDER BY cluster, node, from_at;
+
+-- How complete is the evidence, by cluster and day?
+SELECT cluster, day, nodes, nodes_without_minutes, CAST(numeric_of(listed_share) AS DECIMAL(20, 3)) AS listed,
+       CAST(numeric_of(stream_share) AS DECIMAL(20, 3)) AS streamed, CAST(numeric_of(decided_share) AS DECIMAL(20, 3)) AS decided, records_lost
+FROM evidence_completeness(current_date() - 7, current_date() - 1, NULL)
+ORDER BY cluster, day;
+
+-- In which pools is the evidence incomplete?
+SELECT cluster, label AS pool, day, nodes, CAST(numeric_of(stream_share) AS DECIMAL(20, 3)) AS streamed,
+       CAST(numeric_of(decided_share) AS DECIMAL(20, 3)) AS decided
+FROM evidence_completeness(current_date() - 7, current_date() - 1, 'pool')
+WHERE stream_share < 0.99
+ORDER BY cluster, pool NULLS LAST, day;
+
+-- What is missing from the evidence itself?
+SELECT cluster, node, scope, cause, from_at, to_at, records, epoch, from_seq, to_seq
+FROM gaps
+WHERE coalesce(to_at, now()) > now() - INTERVAL 24 HOURS AND filled_at IS NULL
+ORDER BY from_at DESC, cluster, node, scope;

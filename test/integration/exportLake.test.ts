@@ -110,6 +110,7 @@ needs('postgres')('plegwatch export --format parquet', () => {
     );
     const extremes = 'CASE seq % 2 WHEN 0 THEN 9223372036854775807 ELSE -9223372036854775808 END';
     await query(databaseUrl, `UPDATE store.container_event SET created_ns = ${extremes}`);
+    await query(databaseUrl, 'UPDATE store.node SET first_seen = $1', [new Date(NOON)]);
     const views = Object.entries(EXPORTED_VIEWS);
     const { code, stdout, stderr } = await plegwatch(argsOf(...views.map(([view]) => view)));
     expect([code, stderr]).toEqual([0, '']);

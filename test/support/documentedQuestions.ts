@@ -18,10 +18,13 @@ export const DOCUMENTED_SQL: readonly string[] = [...page.matchAll(/^```sql\n(.*
   ([, sql = '']) => sql,
 );
 
-const documented: readonly DocumentedQuestion[] = questionsIn(page).map(({ heading, sql, meaning }) => ({
-  ...{ heading, sql },
-  columns: /^\| (.*) \|\n\| ---/m.exec(meaning)?.[1]?.split(' | ') ?? [],
-}));
+/** In the order of the page. */
+export const DOCUMENTED_QUESTIONS: readonly DocumentedQuestion[] = questionsIn(page).map(
+  ({ heading, sql, meaning }) => ({
+    ...{ heading, sql },
+    columns: /^\| (.*) \|\n\| ---/m.exec(meaning)?.[1]?.split(' | ') ?? [],
+  }),
+);
 
 /** The beginnings of the questions that are asked of one node's evidence (test/support/evidence.ts), not of a history of two clusters. */
 const OF_ONE_NODE = [
@@ -41,14 +44,14 @@ const OF_ONE_NODE = [
 const isOfOneNode = ({ heading }: DocumentedQuestion) =>
   OF_ONE_NODE.some((begin) => heading.startsWith(begin));
 
-export const QUESTIONS: readonly DocumentedQuestion[] = documented.filter(
+export const QUESTIONS: readonly DocumentedQuestion[] = DOCUMENTED_QUESTIONS.filter(
   (question) => !isOfOneNode(question),
 );
-export const NODE_QUESTIONS: readonly DocumentedQuestion[] = documented.filter(isOfOneNode);
+export const NODE_QUESTIONS: readonly DocumentedQuestion[] = DOCUMENTED_QUESTIONS.filter(isOfOneNode);
 
 /** The query of the one question with this beginning. */
 export function documentedSql(begin: string): string {
-  const [question, ...others] = documented.filter(({ heading }) => heading.startsWith(begin));
+  const [question, ...others] = DOCUMENTED_QUESTIONS.filter(({ heading }) => heading.startsWith(begin));
   if (question === undefined || others.length > 0)
     throw new Error(
       `docs/how-to/questions.md has ${others.length > 0 ? 'several' : 'no'} questions "${begin}"`,

@@ -18,7 +18,7 @@ import { where } from '../../devtools/localServices/where.ts';
 import { DRIVER_TYPES } from '../../src/store/runner.ts';
 import { timeOf } from '../../src/store/schema/time.ts';
 import { plegwatch } from './commandLine.ts';
-import { startServer } from './database.ts';
+import { query, startServer } from './database.ts';
 import { writeHistory } from './storedHistory.ts';
 
 export interface Answer {
@@ -26,25 +26,35 @@ export interface Answer {
   readonly rows: readonly (readonly unknown[])[];
 }
 
+const HISTORY = readFileSync(new URL('lakeHistory.sql', import.meta.url), 'utf8');
 const SIZE = { nodes: 30, days: 7, lives: 120, busy: 10, step: 600 } as const;
 
-/** A lake with the history of storedHistory.sql. */
+/** A lake with the history of storedHistory.sql and lakeHistory.sql. */
 export interface StoredLake {
   readonly dir: string;
   /** The URL of a reader of the database that it was exported from. */
   readonly reader: string;
+  /** A query as of 00:20 UTC, when the last day of the history has just been exported, for Postgres and DuckDB, or for Spark. */
+  asExported(sql: string, engine?: 'spark'): string;
   stop(): Promise<void>;
 }
 
 export async function storeLake(): Promise<StoredLake> {
   const server = await startServer();
   const dir = mkdtempSync(join(tmpdir(), 'lake-'));
+  const today = new Date().toISOString().slice(0, 10);
   const databaseUrl = await server.database();
   const reader = await server.reader(databaseUrl);
   await writeHistory(databaseUrl, SIZE);
+  await query(databaseUrl, HISTORY);
   await exportLake(dir, reader);
   return {
     ...{ dir, reader },
+    asExported(sql, engine) {
+      const type = engine === 'spark' ? 'TIMESTAMP' : 'TIMESTAMPTZ';
+      const dated = sql.replaceAll('current_date()', `(DATE '${today}')`);
+      return dated.replaceAll('now()', `(${type} '${today} 00:20:00Z')`);
+    },
     async stop() {
       await server.stop();
       rmSync(dir, { recursive: true });

@@ -61,6 +61,8 @@ export const EXPORTED_VIEWS = {
     changes: 'taken back',
   },
   node_info: { rows: views.nodeInfo, time: views.nodeInfo.from_at, kept: 'findings', changes: 'taken back' },
+  // Of the day on which the first record of each was stored; everything else is that of the export.
+  nodes: { rows: views.nodes, time: views.nodes.first_seen, kept: 'findings', changes: 'taken back' },
   not_ready_intervals: {
     rows: views.notReadyIntervals,
     time: views.notReadyIntervals.from_at,
@@ -114,20 +116,26 @@ export type ExportedView = keyof typeof EXPORTED_VIEWS;
 /** Those that the questions in lake/ read. */
 export const LAKE_VIEWS: readonly ExportedView[] = [
   'container_events',
+  'epochs',
   'fallback_intervals',
   'findings',
+  'gaps',
   'kubelet_hours',
   'kubelet_lag_hours',
   'kubelet_minutes',
   'list_hangs',
+  'mode_changes',
   'node_conditions',
   'node_info',
+  'nodes',
   'not_ready_intervals',
   'pleg_verdicts',
   'relist_changes',
   'relist_hours',
+  'relist_minutes',
   'short_lives',
   'status_checks',
+  'status_lags',
   'stream_sessions',
 ];
 
