@@ -1,4 +1,4 @@
--- What the questions of lake/ need beyond storedHistory.sql, and what agents and retention make of such a history:
+-- A history for the questions of lake/: storedHistory.sql, with more of what agents and retention make of one:
 --
 --   every agent    reports until the tests end, except that of west-010, which died at 18:00 of the last day
 --   kubelets       are restarted for their upgrade, those that had fallen back too. The 1.31 of west-006 falls back at 11:59 of the last day until 20:00

@@ -61,7 +61,7 @@ export const EXPORTED_VIEWS = {
     changes: 'taken back',
   },
   node_info: { rows: views.nodeInfo, time: views.nodeInfo.from_at, kept: 'findings', changes: 'taken back' },
-  // Of the day on which the first record of each was stored; everything else is that of the export.
+  // In the file of the day on which its first record was stored, a node is as it was at the export.
   nodes: { rows: views.nodes, time: views.nodes.first_seen, kept: 'findings', changes: 'taken back' },
   not_ready_intervals: {
     rows: views.notReadyIntervals,
