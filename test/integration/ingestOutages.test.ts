@@ -3,7 +3,7 @@
  */
 import { Client } from 'pg';
 import * as v from 'valibot';
-import { beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startIngest } from '../../src/controller/ingest/ingest.ts';
 import { startElection } from '../../src/controller/leader/election.ts';
 import { ControllerMetrics } from '../../src/controller/metrics.ts';
@@ -16,7 +16,7 @@ import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { silent } from '../support/database.ts';
 import { IngestBed } from '../support/ingestBed.ts';
-import { buildIngestProgram } from '../support/ingestProcess.ts';
+import { buildIngestProgram, type IngestProgram } from '../support/ingestProcess.ts';
 import { needs } from '../support/needs.ts';
 import { event, events } from '../support/records.ts';
 import { passes, until, waitFor } from '../support/waitFor.ts';
@@ -27,7 +27,14 @@ needs('postgres', 'redis-server')('ingest', () => {
   const bed = new IngestBed(QUEUES);
   const { rows, drained, acked, storedSeqs } = bed;
 
+  /** A controller's ingest that can be killed. */
+  let program: IngestProgram;
+
+  beforeAll(async () => {
+    program = await buildIngestProgram();
+  });
   beforeEach(() => bed.start());
+  afterAll(() => program?.remove());
 
   /** Starts another controller on the same store and queues; returns what stops it. */
   async function startSecond(): Promise<() => Promise<void>> {
@@ -149,7 +156,6 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('stores a batch once and acknowledges it when the controller that has its job is killed before the commit and another one runs', async () => {
     await bed.stop();
-    const program = await buildIngestProgram();
     const holder = new Client({ connectionString: bed.databaseUrl });
     await holder.connect();
     const one = agentIncarnation('node-a');
@@ -169,13 +175,11 @@ needs('postgres', 'redis-server')('ingest', () => {
       expect(await storedSeqs(one)).toEqual(upTo(10));
     } finally {
       await holder.end();
-      program.remove();
     }
   });
 
   it('stores a batch once and acknowledges it when a controller is killed after the commit, before it replies and removes the input', async () => {
     await bed.stop();
-    const program = await buildIngestProgram();
     const holder = new Client({ connectionString: bed.databaseUrl });
     await holder.connect();
     const one = agentIncarnation('node-a');
@@ -204,7 +208,6 @@ needs('postgres', 'redis-server')('ingest', () => {
       expect(await storedSeqs(one)).toEqual(upTo(10));
     } finally {
       await holder.end();
-      program.remove();
     }
   });
 
