@@ -19,7 +19,6 @@ import { createKubeClient, type KubeClient } from '../../src/kube/client.ts';
 import { NODES, PLEG_REPORTS } from '../../src/kube/object.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { ApiFront, type FaultChoice, type ProxiedRequest } from '../support/apiFront.ts';
-import { Fleet } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';
 import { answerOf, CLUSTER, System } from '../support/system.ts';
@@ -223,26 +222,6 @@ needs(
     await ready('program', 'False', 10);
     await waitFor('the row is stored', async () => (await rows('program')).length === 1);
     await controller.stop();
-  });
-
-  test('receives the reports that were pending when it is back, and the records of its outage are stored once', async () => {
-    await system.addNode('pending');
-    const controller = await system.controller();
-    running.push(controller);
-    await waitFor('it is ready', async () => (await answerOf(controller, '/readyz'))?.status === 200);
-    await system.api.kill();
-    const fleet = await Fleet.start(system, ['pending'], {});
-    running.push(fleet);
-    fleet.startChurn(60);
-    await waitFor('it cannot publish', async () => {
-      const { status, body } = (await answerOf(controller, '/readyz')) ?? {};
-      return status === 503 && body?.includes('not ok reports');
-    });
-    await fleet.deliveredSinceNow(100);
-    await system.api.restart();
-    await waitFor('it is ready again', async () => (await answerOf(controller, '/readyz'))?.status === 200);
-    await waitFor('the report is there', () => system.publishedReport('pending'));
-    await fleet.expectEverythingOnce();
   });
 });
 

@@ -1,7 +1,7 @@
 /*
  * Outages of a running system: the runtime, Redis, Postgres and the agent, each killed or frozen during pod churn. At the end the
  * store holds exactly the events that the simulated runtime delivered, each once, every gap is reported, and no delivered event is
- * called missed. Outages of the API server are in apiServerFailures.test.ts.
+ * called missed. An outage of the API server is in apiServerOutage.test.ts.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
