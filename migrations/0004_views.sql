@@ -54,9 +54,10 @@ SELECT n.node_id, c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
        nullif(i.os_image, '') AS os_image, nullif(i.kernel_version, '') AS kernel_version, i.labels,
        store.fallback_consequence(s.mode, s.mode_reason, x.kubelet_version) AS consequence, s.pods_api_state,
        nullif(s.pods_api_reason, '') AS pods_api_reason,
-       store.pool_of(i.labels) AS pool
+       store.pool_of(i.labels) AS pool, r.node_deleted_at AS deleted_at
 FROM store.node n
 LEFT JOIN store.cluster c USING (cluster_id)
+LEFT JOIN store.report r ON r.node_id = n.node_id
 CROSS JOIN LATERAL (
   SELECT CASE WHEN n.last_seen IS NULL THEN 'NeverSeen' WHEN n.last_seen < now() - store.silent_after() THEN 'AgentSilent'
               ELSE 'NotReportedYet' END AS reason
@@ -68,7 +69,7 @@ LEFT JOIN LATERAL (SELECT * FROM store.node_info i WHERE i.node_id = n.node_id O
 CREATE VIEW plegwatch.nodes WITH (security_invoker = true) AS
 SELECT cluster, node, first_seen, last_seen, runtime_name, runtime_version, kubelet_version, agent_version, stream_state, mode, mode_since, node_uid,
        stream_since, stream_reason, stream_error, relist_healthy, relist_reason, model, mode_reason, kubelet_stream_errors, kubelet_error,
-       kubelet_identity, os_image, kernel_version, labels, consequence, pods_api_state, pods_api_reason
+       kubelet_identity, os_image, kernel_version, labels, consequence, pods_api_state, pods_api_reason, deleted_at
 FROM store.node_detail;
 
 CREATE VIEW plegwatch.epochs WITH (security_invoker = true) AS

@@ -322,12 +322,14 @@ RETURNS SETOF plegwatch.completeness_of_day LANGUAGE sql STABLE PARALLEL SAFE AS
   ), node_day AS (
     SELECT n.cluster_id, d.day, n.node_id, d.to_at,
            -- As of the fleet: of an agent that reports, until its latest minute, as the next one is still to come.
-           greatest(0, 1e6 * extract(epoch FROM least(d.to_at, CASE WHEN n.last_seen < now() - store.silent_after() THEN now() ELSE coalesce(t.ended_at, now()) END)
+           greatest(0, 1e6 * extract(epoch FROM least(d.to_at, r.node_deleted_at, CASE WHEN n.last_seen < now() - store.silent_after() THEN now() ELSE coalesce(t.ended_at, now()) END)
                                                 - greatest(d.from_at, n.first_seen))) AS possible_us
     FROM generate_series(first_day::timestamp, last_day::timestamp, interval '1 day') AS g (at)
     CROSS JOIN LATERAL (SELECT g.at::date AS day, g.at AT TIME ZONE 'UTC' AS from_at, (g.at + interval '1 day') AT TIME ZONE 'UTC' AS to_at) d
     JOIN store.node n ON n.first_seen < least(d.to_at, now())
     LEFT JOIN latest t ON t.node_id = n.node_id
+    LEFT JOIN store.report r ON r.node_id = n.node_id
+    WHERE coalesce(r.node_deleted_at > d.from_at, true)
   )
   SELECT c.name, nd.day, count(*), count(*) FILTER (WHERE m.node_id IS NULL),
          CASE WHEN sum(nd.possible_us) > 0 THEN least(1, coalesce(sum(m.listed_us), 0) / sum(nd.possible_us)) END::float8,
@@ -369,7 +371,7 @@ RETURN CASE
   WHEN coverage < 0.9 THEN format('the stream was watched for %s %% of the time', round(100 * coverage::numeric))
   ELSE format('%s events are too few: up to %s of a million may be missed', decided, coalesce(round(high_per_million::numeric), 1000000)) END;
 
--- The verdict on each node by the last seven days.
+-- The verdict on each Node that exists, by the last seven days.
 -- OFFSET 0 makes what each row is judged by be computed once: without it, the planner computes it again for each of the dozen times that it is named.
 CREATE VIEW plegwatch.readiness WITH (security_invoker = true) AS
 SELECT r.cluster, r.node, r.verdict,
@@ -414,6 +416,7 @@ FROM (
                                    w.covered_us / nullif(w.span_us, 0)) AS verdict
     OFFSET 0
   ) v
+  WHERE p.deleted_at IS NULL
 ) r;
 
 REVOKE ALL ON FUNCTION plegwatch.miss_rate(timestamptz, timestamptz, text), plegwatch.evidence_completeness(date, date, text) FROM PUBLIC;

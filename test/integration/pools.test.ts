@@ -10,6 +10,7 @@ import { neighboursAnswer, poolAnswers } from '../../src/ui/answers/pool.ts';
 import { createReader } from '../../src/ui/answers/reader.ts';
 import { readObservedDays } from '../../src/ui/answers/statements.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { documentedSql } from '../support/documentedQuestions.ts';
 import { needs } from '../support/needs.ts';
 
 const HOUR_MS = 3_600_000;
@@ -52,6 +53,9 @@ needs('postgres')('pools', () => {
     expect(slow).toEqual([12, 11]);
     expect(rows[0]?.knownSeconds.slice(-11)).toEqual([7200, ...Array.from({ length: 10 }, () => 3600)]);
     expect(changeSince(rows, end).sentence).not.toContain('without a reporting agent');
+    expect(await query(databaseUrl, documentedSql('Which nodes have no working agent?'))).toEqual([]);
+    const judged = await query(databaseUrl, 'SELECT node FROM plegwatch.readiness');
+    expect(judged).toEqual([{ node: 'stays' }]);
   });
 
   /** An epoch of a node, which an agent ran from the one to the other time and in which it read the metrics of the kubelet. */

@@ -154,6 +154,23 @@ needs('postgres')('the time that was watched', () => {
     expect(await query(databaseUrl, complete)).toEqual([{ share: null }]);
   });
 
+  it('is all of it for a Node that was deleted when its agent ended, and of no day after that', async () => {
+    const end = 10;
+    await write('node-a', [{ from: 0, to: end, watched: [[1 / 60, end]], end: 'lost' }]);
+    const completeness = () =>
+      query<{ days: number; share: number }>(
+        databaseUrl,
+        'SELECT count(*)::int4 AS days, min(stream_share) AS share FROM plegwatch.evidence_completeness()',
+      );
+    expect((await completeness())[0]?.share).toBeLessThan(0.9);
+    await query(
+      databaseUrl,
+      `INSERT INTO store.report (node_id, cluster_id, node_deleted_at) SELECT node_id, cluster_id, $1 FROM store.node`,
+      [new Date(BEGAN + end * MINUTE_MS)],
+    );
+    expect(await completeness()).toEqual([{ days: 1, share: expect.closeTo(1, 2) }]);
+  });
+
   /** In milliseconds, in order. */
   const bySql = async (node: string): Promise<Period[]> => {
     const rows = await query<{ from: number; to: number }>(

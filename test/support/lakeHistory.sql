@@ -1,6 +1,7 @@
 -- A history for the questions of lake/: storedHistory.sql, with more of what agents and retention make of one:
 --
 --   every agent    reports until the tests end, except that of west-010, which died at 18:00 of the last day
+--   Nodes          west-010 was deleted two hours after that, and west-014 at noon of the third day
 --   kubelets       are restarted for their upgrade, those that had fallen back too. The 1.31 of west-006 falls back at 11:59 of the last day until 20:00
 --   samples        of status lags are of the last day, differ, and one in seven was not shown in time
 --   east-009       is in another pool within an hour, and of east-010 none is known until the third day. East-016 was first seen on the second day at 14:00
@@ -25,6 +26,10 @@ UPDATE store.epoch e SET last_seen = m.last_day + interval '18 hours', kubelet_s
                          complete_through = m.last_day + interval '18 hours', decided_through = m.last_day + interval '18 hours', closed_at = now(),
                          close_cause = 'released'
 FROM member m WHERE m.epoch = e.epoch AND m.name = 'west-010';
+INSERT INTO store.report (node_id, cluster_id, node_deleted_at)
+SELECT node_id, cluster_id, CASE name WHEN 'west-010' THEN last_day + interval '20 hours' ELSE began + interval '2 days 12 hours' END
+FROM member WHERE name IN ('west-010', 'west-014')
+ON CONFLICT (node_id) DO UPDATE SET node_deleted_at = excluded.node_deleted_at;
 
 UPDATE store.context SET kubelet_version = 'v1.31.9' WHERE context_id = (SELECT context_id FROM context WHERE name = 'west-006' AND context_no = 2);
 UPDATE store.mode_change c SET context_id = x.context_id FROM context x

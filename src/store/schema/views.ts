@@ -40,7 +40,7 @@ const internal = existing('store');
 
 const node = {
   ...all(text, 'cluster node stream_state mode model'),
-  ...some(timestamptz, 'first_seen last_seen mode_since stream_since'),
+  ...some(timestamptz, 'first_seen last_seen mode_since stream_since deleted_at'),
   ...some(text, 'runtime_name runtime_version kubelet_version agent_version node_uid stream_reason'),
   ...some(text, 'stream_error relist_reason mode_reason kubelet_error kubelet_identity os_image'),
   ...some(text, 'kernel_version consequence pods_api_state pods_api_reason'),
