@@ -44,8 +44,11 @@ import {
   templateAgain,
   VARIANTS,
   type Values,
+  withHome,
 } from '../support/chart.ts';
 import { needs } from '../support/needs.ts';
+
+withHome();
 
 interface GrantedRule {
   readonly apiGroups: readonly string[];

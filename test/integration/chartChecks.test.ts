@@ -16,8 +16,11 @@ import {
   run,
   VARIANTS,
   type Values,
+  withHome,
 } from '../support/chart.ts';
 import { needs } from '../support/needs.ts';
+
+withHome();
 
 const TRIAL: Values = { trial: { enabled: true } };
 const POD_SECURITY = 'pod-security.kubernetes.io/enforce';

@@ -6,7 +6,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { isScalar, parse, parseDocument, visit } from 'yaml';
 import { CRD, templateOf } from '../../devtools/crd.ts';
-import { CHART, home, ROOT, run, type Values } from '../support/chart.ts';
+import { CHART, home, ROOT, run, type Values, withHome } from '../support/chart.ts';
+
+withHome();
 
 /** Values whose keys are Kubernetes' own: a comment explains them as one. */
 const WHOLE: ReadonlySet<string> = new Set([

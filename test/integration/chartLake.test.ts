@@ -18,6 +18,7 @@ import {
   render,
   secretOf,
   type Values,
+  withHome,
 } from '../support/chart.ts';
 import { plegwatch } from '../support/commandLine.ts';
 import { commitAll } from '../support/committed.ts';
@@ -25,6 +26,8 @@ import { query, startServer, type TestServer } from '../support/database.ts';
 import { evidence } from '../support/evidence.ts';
 import { emptyFleet, federateGroups } from '../support/fleetDatabase.ts';
 import { needs } from '../support/needs.ts';
+
+withHome();
 
 const DAY_MS = 86_400_000;
 const YESTERDAY = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);

@@ -32,9 +32,12 @@ import {
   template,
   VARIANTS,
   type Values,
+  withHome,
 } from '../support/chart.ts';
 import { needs } from '../support/needs.ts';
 import { passes, waitFor } from '../support/waitFor.ts';
+
+withHome();
 
 const AT = '2026-11-20T12:00:00Z';
 /** Service accounts: the default one, which no controller manager makes here, and the one that a variant names. */

@@ -17,8 +17,11 @@ import {
   secretsOf,
   VARIANTS,
   type Values,
+  withHome,
 } from '../support/chart.ts';
 import { needs } from '../support/needs.ts';
+
+withHome();
 
 const valuesOf = (name: string): Values => new Map(VARIANTS).get(name) ?? {};
 

@@ -11,8 +11,20 @@ import { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
 import { flowSettingsKey } from '../../src/protocol/redisKeys.ts';
 import { missingRights } from '../../src/redis/rights.ts';
 import { REDIS_USERS, redisGrants } from '../../src/redis/users.ts';
-import { CHART, documents, helm, pick, podOf, type Rendered, render, secretOf } from '../support/chart.ts';
+import {
+  CHART,
+  documents,
+  helm,
+  pick,
+  podOf,
+  type Rendered,
+  render,
+  secretOf,
+  withHome,
+} from '../support/chart.ts';
 import { needs } from '../support/needs.ts';
+
+withHome();
 
 const TRIAL = { trial: { enabled: true } };
 

@@ -19,9 +19,12 @@ import {
   template,
   VARIANTS,
   type Values,
+  withHome,
 } from '../support/chart.ts';
 import { kubernetesVersions, SCHEMA_PATH, writeSchemas } from '../support/kubernetesSchemas.ts';
 import { has, needs } from '../support/needs.ts';
+
+withHome();
 
 /** Kinds of the Prometheus operator: monitors.test.ts holds them against its definitions. */
 const OPERATORS = 'PodMonitor,PrometheusRule,ServiceMonitor';

@@ -11,11 +11,13 @@ import { where } from '../../devtools/localServices/where.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { defaultMigrationsDir, readMigrations } from '../../src/store/migrations.ts';
 import { CLI } from '../support/build.ts';
-import { CHART, helm, MINIMAL, NAMESPACE, run } from '../support/chart.ts';
+import { CHART, helm, MINIMAL, NAMESPACE, run, withHome } from '../support/chart.ts';
 import { needs } from '../support/needs.ts';
 import { type Released, releasedVersions, unpack } from '../support/released.ts';
 import { LASTING_READER, metric, migrateWith, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+withHome();
 
 const BACK_WITHIN_MS = 240_000;
 const EVENTS = 60;

@@ -336,10 +336,14 @@ export const VARIANTS: readonly [string, Values][] = [
 
 /** The home of the programs, where they keep what they cache. */
 export let home: TemporaryFolder;
-beforeAll(() => {
-  home = temporaryFolder('chart', undefined);
-});
-afterAll(() => home.remove());
+
+/** Gives the programs a home while the tests of a file run. Registers hooks, so each file that runs one calls it. */
+export function withHome(): void {
+  beforeAll(() => {
+    home = temporaryFolder('chart', undefined);
+  });
+  afterAll(() => home.remove());
+}
 
 export function run(program: string, args: readonly string[], input = ''): Promise<ProgramResult> {
   return new Promise((resolve) => {
