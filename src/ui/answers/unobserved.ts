@@ -8,7 +8,7 @@ import { millis } from '../../protocol/units.ts';
 import { bytewise, databaseNow, oneOf, typed } from '../../store/expressions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { float8, int4, text, timestamptz } from '../../store/schema/columns.ts';
-import { ingest, node, relistMinute, report, reportCondition } from '../../store/schema/tables.ts';
+import { ingest, node, relistMinute, reportCondition } from '../../store/schema/tables.ts';
 import { listHang, nodeDetail } from '../../store/schema/views.ts';
 import { nullable } from '../../store/statement.ts';
 import type { UnobservedAnswer, UnobservedNode, UnobservedReason } from '../api.ts';
@@ -85,12 +85,11 @@ const readNodes = (runner: SqlRunner, clusters: readonly string[] | null) =>
       .from(nodeDetail)
       .innerJoin(node, eq(node.node_id, nodeDetail.node_id))
       .leftJoin(ingest, eq(ingest.cluster_id, node.cluster_id))
-      .leftJoin(report, eq(report.node_id, node.node_id))
       .leftJoin(
         reportCondition,
         and(eq(reportCondition.node_id, node.node_id), eq(reportCondition.type, 'AgentReporting')),
       )
-      .where(and(oneOf(nodeDetail.cluster, clusters), isNull(report.node_deleted_at)))
+      .where(and(oneOf(nodeDetail.cluster, clusters), isNull(nodeDetail.deleted_at)))
       .orderBy(bytewise(nodeDetail.cluster), bytewise(nodeDetail.node))
       .limit(MAX_NODES),
   );

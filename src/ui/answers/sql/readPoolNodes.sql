@@ -22,7 +22,7 @@ WITH member AS MATERIALIZED (
               WHEN 'cluster' THEN p.cluster = $3
               WHEN 'pool' THEN p.cluster = coalesce($3::text, p.cluster) AND p.pool IS NOT DISTINCT FROM $4
               ELSE (p.runtime_name, p.runtime_version, p.kubelet_version) IS NOT DISTINCT FROM ($5::text, $6::text, $7::text) END
-        AND NOT EXISTS (SELECT FROM store.report r WHERE r.node_id = p.node_id AND r.node_deleted_at IS NOT NULL)
+        AND p.deleted_at IS NULL
     ) m
   ) m
   WHERE m.place > least(m.own - 1 - $10::int4 / 2, m."of" - $10)
