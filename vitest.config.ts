@@ -39,36 +39,39 @@ const ALONE = globSync('{src,devtools,bench,test}/**/*.test.ts').filter(
   (file) => /\bvi\./.test(readFileSync(file, 'utf8')) && !SLOW.some((pattern) => matchesGlob(file, pattern)),
 );
 
-/** The files that take minutes, the longest first: started last they would keep one worker busy after all others ended. */
+/**
+ * The files that take minutes: started last they would keep one worker busy after all others ended. The longest are first, and those that mostly wait are beside
+ * those that work.
+ */
 const LONG = [
   'kubelet/statusLagOfKubelet',
-  'integration/freeze',
   'integration/scenarios',
-  'integration/runtimes',
+  'integration/freeze',
   'kubelet/demo',
-  'integration/release',
-  'integration/endToEnd',
   'kubelet/plegUnhealthy',
+  'integration/release',
+  'integration/runtimes',
+  'engine/comparison.property',
   'integration/settings',
+  'integration/fullRedis',
   'kubelet/mode',
+  'simulation/delivery.property',
+  'integration/endToEnd',
+  'integration/fuzzAgent',
   'integration/fleetCommands',
+  'engine/audit.property',
   'integration/audit',
+  'integration/exportLake',
   'kubelet/podsApi',
-  'integration/disorder',
+  'integration/lake',
   'integration/agentEnds',
+  'integration/chartOnApiServer',
+  'integration/disorder',
+  'integration/tamperEvidence',
   'integration/outage',
   'integration/hungList',
-  'integration/tamperEvidence',
-  'integration/exportLake',
-  'integration/fullRedis',
-  'integration/fuzzAgent',
-  'engine/comparison.property',
-  'integration/chartOnApiServer',
-  'simulation/delivery.property',
-  'engine/audit.property',
   'integration/unknownReports',
   'integration/doctor',
-  'integration/lake',
   'integration/attribution',
 ];
 
