@@ -1,4 +1,4 @@
-# `make demo` shows what plegwatch is for. `make check` (a minute), `make test` (25 to 40 minutes) and `make test-long` (hours) prove
+# `make demo` shows what plegwatch is for. `make check` (a minute), `make test` (half an hour) and `make test-long` (hours) prove
 # that it works. Each target fetches or builds what it needs (devtools/localServices/prepare) into a cache outside the checkout.
 
 SHELL := /usr/bin/env bash
@@ -26,7 +26,7 @@ check test: export NODE_COMPILE_CACHE := $(CURDIR)/node_modules/.cache/node-comp
 check: lint ## Run the quick checks while you work: style, types, imports, unit tests, the long ones shortened (a minute)
 	@PLEGWATCH_HISTORIES=100 $(node) node_modules/vitest/vitest.mjs run --project 'unit*' --maxWorkers=$$(($$(nproc) + 2))
 
-test: ## Run all tests on real services (25 to 40 minutes; TESTS="test/integration/sql" runs only those)
+test: ## Run all tests on real services (half an hour; TESTS="test/integration/sql" runs only those)
 	@$(call prepare,test)
 	@$(node) node_modules/vitest/vitest.mjs run --project '!cluster' --project '!versions' --project '!spark' $(TESTS)
 
@@ -38,7 +38,7 @@ versions: ## Try real kubelets 1.28 to 1.37 with real containerds 1.7 to 2.4, an
 	@$(call prepare,versions)
 	@failed=0; $(node) node_modules/vitest/vitest.mjs run --project versions --maxWorkers=2 $(if $(VERSIONS),-t '$(VERSIONS)') || failed=$$?; $(MAKE) --no-print-directory generate; exit $$failed
 
-lake: ## Ask a lake of Parquet files the documented questions through Spark (two minutes; fetches 500 MB)
+lake: ## Ask a lake of Parquet files the documented questions through Spark (three minutes; fetches 500 MB)
 	@$(call prepare,node npm postgres spark)
 	@$(node) node_modules/vitest/vitest.mjs run --project spark
 

@@ -16,7 +16,7 @@ COMMENT ON COLUMN plegwatch.nodes.kubelet_error IS 'error of the last scrape, wh
 COMMENT ON COLUMN plegwatch.nodes.kubelet_identity IS 'whether the scraped kubelet is the node''s: Verified, Unverified or NotChecked';
 COMMENT ON COLUMN plegwatch.nodes.pods_api_state IS 'watch of the kubelet''s own pod status: Watching, Syncing, Absent (not offered) or Broken; null: off, or no agent reports';
 COMMENT ON COLUMN plegwatch.nodes.pods_api_reason IS 'why that watch does not work';
-COMMENT ON COLUMN plegwatch.nodes.deleted_at IS 'when the Node was deleted; null: it exists, or no controller watches the API server';
+COMMENT ON COLUMN plegwatch.nodes.deleted_at IS 'when the Node was deleted';
 
 COMMENT ON VIEW plegwatch.epochs IS 'One row per run of an agent.';
 COMMENT ON COLUMN plegwatch.epochs.prev IS 'previous run on the node';
@@ -290,7 +290,7 @@ COMMENT ON COLUMN plegwatch.miss_rate_of_versions.nodes IS 'nodes with these ver
 COMMENT ON FUNCTION plegwatch.evidence_completeness(date, date, text) IS
   'How complete the evidence is, by cluster, day and by_label, as in miss_rate.';
 COMMENT ON COLUMN plegwatch.completeness_of_day.day IS 'UTC day';
-COMMENT ON COLUMN plegwatch.completeness_of_day.nodes IS 'nodes whose agent had reported by then, without those that were deleted before';
+COMMENT ON COLUMN plegwatch.completeness_of_day.nodes IS 'nodes that existed and whose agent had reported by then';
 COMMENT ON COLUMN plegwatch.completeness_of_day.nodes_without_minutes IS 'those that recorded nothing on that day';
 COMMENT ON COLUMN plegwatch.completeness_of_day.listed_share IS 'share of all nodes'' time, 0 to 1, in which they were listed; null if none is due yet';
 COMMENT ON COLUMN plegwatch.completeness_of_day.stream_share IS 'share in which their streams were watched';
