@@ -3,8 +3,10 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
-import { leftovers } from '../support/leftovers.ts';
+import { newLeftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
+
+const leftHere = newLeftovers();
 
 const page = (body: string) =>
   `<!doctype html><html lang="en"><head><title>A page</title></head><body><main><h1>A page</h1>${body}</main></body></html>`;
@@ -38,7 +40,7 @@ needs('chromium')('the browser of the tests', () => {
     await browser.stop();
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    expect(leftovers()).toEqual([]);
+    expect(leftHere()).toEqual([]);
   });
 
   it('a page without faults has no barriers and can be closed', async () => {

@@ -35,10 +35,12 @@ import { CLI } from '../support/build.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { build } from '../support/evidenceRow.ts';
 import { FakeKubelet, makeAuthority, metricsText, plain, removeAuthority } from '../support/fakeKubelet.ts';
-import { leftovers } from '../support/leftovers.ts';
+import { newLeftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
 import { DEFINITIONS, installPlegReports } from '../support/plegreports.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const leftHere = newLeftovers();
 
 const SECRET = 'sesame-4b1d';
 const CLUSTER = 'test';
@@ -178,7 +180,7 @@ needs(
     removeAuthority(authority);
     removeAuthority(stranger);
     rmSync(dir, { recursive: true });
-    expect(leftovers()).toEqual([]);
+    expect(leftHere()).toEqual([]);
   });
 
   it("finds nothing wrong in an agent's pod where all is well", async () => {

@@ -15,9 +15,11 @@ import { where } from '../../devtools/localServices/where.ts';
 import { readLayout } from '../../devtools/release/layout.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { filesOf, imageOf } from '../support/imageArchive.ts';
-import { leftovers } from '../support/leftovers.ts';
+import { newLeftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
 import { IMAGE, sharedImage } from '../support/sharedImage.ts';
+
+const leftHere = newLeftovers();
 
 needs(
   'root',
@@ -64,7 +66,7 @@ needs(
   afterAll(async () => {
     await containerd.stop();
     rmSync(out, { recursive: true });
-    expect(leftovers()).toEqual([]);
+    expect(leftHere()).toEqual([]);
   });
 
   it('prints its help without arguments, as nobody in particular on a read-only root', async () => {

@@ -26,11 +26,13 @@ import {
   type ProgramName,
   where,
 } from '../../devtools/localServices/where.ts';
-import { kubeletTraces, leftovers } from '../support/leftovers.ts';
+import { kubeletTraces, leftovers, newLeftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
 import { drivePods } from '../support/pods.ts';
 
-afterEach(() => expect(leftovers()).toEqual([]));
+const leftHere = newLeftovers();
+
+afterEach(() => expect(leftHere()).toEqual([]));
 
 describe('startProcess', () => {
   const dir = mkdtempSync(join(tmpdir(), 'process-'));
@@ -393,6 +395,6 @@ needs(
     } finally {
       for (const stop of stops.reverse()) await stop();
     }
-    expect(leftovers()).toEqual([]);
+    expect(leftHere()).toEqual([]);
   });
 });

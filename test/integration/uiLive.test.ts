@@ -6,11 +6,13 @@ import { type LocalContainerd, startContainerd } from '../../devtools/localServi
 import { freePort } from '../../devtools/localServices/process.ts';
 import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
-import { leftovers } from '../support/leftovers.ts';
+import { newLeftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
 import { CLUSTER, PATIENT, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { WatchedNode } from '../support/watchedNode.ts';
+
+const leftHere = newLeftovers();
 
 const NODE = 'node-1';
 
@@ -48,7 +50,7 @@ needs(
     await pods?.close().catch(() => undefined);
     await system?.stop();
     await containerd?.stop();
-    expect(leftovers()).toEqual([]);
+    expect(leftHere()).toEqual([]);
   });
 
   /** Only an event confirms a subscription. */

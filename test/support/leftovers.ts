@@ -14,6 +14,12 @@ export function leftovers(owner: number = process.pid): string[] {
   return [...processes(), ...mounts(), ...groups(), ...folders()].filter((line) => ours.test(line)).sort();
 }
 
+/** Returns what lists the leftovers of this process since now: files of tests that ran before in it are not blamed. */
+export function newLeftovers(): () => string[] {
+  const before = new Set(leftovers());
+  return () => leftovers().filter((line) => !before.has(line));
+}
+
 /** The changes of a kubelet outside its folder if nothing prevents them. */
 export const kubeletTraces = (): string[] => [
   ...['vm/overcommit_memory', 'vm/panic_on_oom', 'kernel/panic', 'kernel/panic_on_oops'].map(
