@@ -52,6 +52,12 @@ export function messageOf(error: unknown): string {
   return redact(messages.join('; ').replaceAll(/\s+/g, ' ').trim());
 }
 
+/** The code of an error of Node or of the system, such as ENOENT; undefined if it has none. */
+export const errorCode = (error: unknown): unknown => Reflect.get(Object(error), 'code');
+
+/** Whether a file or folder is not there. */
+export const isMissing = (error: unknown): boolean => errorCode(error) === 'ENOENT';
+
 /** An error as fields of a log line, with its cure if it has one. */
 export function errorFields(error: unknown): { readonly error: string; readonly cure?: string } {
   const cure = error instanceof PlegwatchError ? { cure: error.cure } : {};

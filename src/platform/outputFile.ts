@@ -91,7 +91,3 @@ export function unwritable(option: string, path: string, cause: unknown, ofCall?
     cause,
   });
 }
-
-/** Whether a file or folder is not there. */
-export const isMissing = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === 'ENOENT';

@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf, PlegwatchError } from './errors.ts';
+import { isMissing, messageOf, PlegwatchError } from './errors.ts';
 
 const FILES = {
   url: ['url', 'uri'],
@@ -36,7 +36,7 @@ function readOne(dir: string, name: string, setting: string): string {
   try {
     return readFileSync(join(dir, name), 'utf8').replace(/[\r\n]+$/, '');
   } catch (error) {
-    if (Reflect.get(Object(error), 'code') === 'ENOENT') return '';
+    if (isMissing(error)) return '';
     throw new PlegwatchError(
       'SETTING_INVALID',
       `${setting} cannot be read: ${messageOf(error)}.`,

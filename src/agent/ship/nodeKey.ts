@@ -8,11 +8,11 @@ import type { KeyObject } from 'node:crypto';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { messageOf } from '../../platform/errors.ts';
+import { isMissing, messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { newSigningKey, privateKeyOf, privateKeyText } from '../../protocol/signature.ts';
 import { parseJson } from '../../protocol/validation.ts';
-import { errorCode, openPlain, readPlain } from '../spool/files.ts';
+import { openPlain, readPlain } from '../spool/files.ts';
 
 const FILE_NAME = 'node-key.json';
 
@@ -55,7 +55,7 @@ async function load(file: string, { cluster, node, machine }: NodeKeyOptions): P
   try {
     json = await readPlain(file);
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null;
+    if (isMissing(error)) return null;
     throw error;
   }
   const saved = parseJson(SavedKeySchema, json);

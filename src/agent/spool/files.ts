@@ -5,7 +5,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type * as v from 'valibot';
-import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import { errorCode, isMissing, messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { parse } from '../../protocol/validation.ts';
 
@@ -86,8 +86,6 @@ export const LOCAL_FILES: SpoolFiles = {
   },
 };
 
-export const errorCode = (error: unknown): unknown => Reflect.get(Object(error), 'code');
-
 /** Whether an error means that there is no space, on the disk or in a quota. */
 export const isFull = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(String(errorCode(error)));
 
@@ -138,8 +136,7 @@ export async function readJson<S extends v.GenericSchema>(
     if (read.ok) return read.value;
     log.error({ file, error: read.error }, 'spool file unreadable');
   } catch (error) {
-    const isMissing = errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR';
-    if (error instanceof SyntaxError || isMissing) return null;
+    if (error instanceof SyntaxError || isMissing(error) || errorCode(error) === 'ENOTDIR') return null;
     if (!isUnreadable(error)) throw error;
     log.error({ file, error: messageOf(error) }, 'spool file unreadable');
   }

@@ -5,17 +5,9 @@
  * again when there is space.
  */
 import { join } from 'node:path';
-import { messageOf } from '../../platform/errors.ts';
+import { isMissing, messageOf } from '../../platform/errors.ts';
 import type { Epoch, EpochList } from './epoch.ts';
-import {
-  errorCode,
-  isFull,
-  openNew,
-  type SpoolFiles,
-  type SpoolFolder,
-  writeAll,
-  writeDurably,
-} from './files.ts';
+import { isFull, openNew, type SpoolFiles, type SpoolFolder, writeAll, writeDurably } from './files.ts';
 import type { LostRange } from './lostRanges.ts';
 
 /** The losses of an epoch, beside its segments. */
@@ -139,7 +131,7 @@ async function sizeOf(files: SpoolFiles, path: string): Promise<number> {
   try {
     return (await files.stat(path)).size;
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return 0;
+    if (isMissing(error)) return 0;
     throw error;
   }
 }

@@ -3,19 +3,12 @@
  */
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { messageOf } from '../../platform/errors.ts';
+import { errorCode, messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { int4 } from '../../protocol/validation.ts';
 import type { Heartbeat } from './agentHeartbeat.ts';
 import { Epoch, type EpochContent, EpochMetaSchema } from './epoch.ts';
-import {
-  errorCode,
-  isUnreadable,
-  readJson,
-  type SpoolFiles,
-  type SpoolFolder,
-  writeDurably,
-} from './files.ts';
+import { isUnreadable, readJson, type SpoolFiles, type SpoolFolder, writeDurably } from './files.ts';
 import { LOST_FILE } from './losses.ts';
 import { type LostRange, LostRangeSchema, LostRanges } from './lostRanges.ts';
 import { MAX_EPOCH_RECORDS } from './newEpoch.ts';

@@ -3,7 +3,8 @@
  * of a segment until it is acknowledged, so that reading on needs only what was appended.
  */
 import { join } from 'node:path';
-import { errorCode, type SpoolFiles } from './files.ts';
+import { isMissing } from '../../platform/errors.ts';
+import type { SpoolFiles } from './files.ts';
 import { readSegment } from './readSegment.ts';
 import type { Contexts, SpoolEntry } from './segmentFormat.ts';
 
@@ -68,7 +69,7 @@ export class SegmentReader {
     try {
       return await this.#read(segment, from);
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') return { entries: [], damaged: 'no' };
+      if (isMissing(error)) return { entries: [], damaged: 'no' };
       throw error;
     }
   }

@@ -7,8 +7,8 @@ import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { messageOf, PlegwatchError } from '../../platform/errors.ts';
-import { isMissing, unwritable, writeOutput } from '../../platform/outputFile.ts';
+import { isMissing, messageOf, PlegwatchError } from '../../platform/errors.ts';
+import { unwritable, writeOutput } from '../../platform/outputFile.ts';
 
 const NAME = '_manifest.json';
 
