@@ -3,7 +3,7 @@
  *
  * Every connection reconnects for ever, with full jitter up to `maxRetry`, and reads passwords and certificates again before that, so
  * that a rotated Secret needs no restart; connections that are open stay open. While Redis is down commands fail at once and the caller
- * decides what to do. A patient connection, which BullMQ's workers need, keeps them instead.
+ * decides what to do. A patient connection, which BullMQ's workers need, keeps them instead, for a minute.
  *
  * In a cluster one node may be down while the others answer: commands for it fail after about a second, in which the cluster may move
  * its slots.
@@ -28,6 +28,8 @@ import type { ClusterPlace, Login, RedisPlace, SentinelPlace } from './url.ts';
 export type RedisClient = Redis | Cluster;
 
 const COMMAND_TIMEOUT_MS = 5_000;
+/** Whoever waits for a command that the client has lost must not wait for ever. */
+const PATIENCE_MS = 60_000;
 /**
  * A connection that has waited this long for an answer is closed. Otherwise a Redis whose node lost power would be waited for until
  * TCP gives up, a quarter of an hour later. Longer than any blocking call.
@@ -59,7 +61,7 @@ export interface RedisConnection {
   readonly onError: (message: string) => void;
   /** Called after every connect, also after a reconnect: then Redis may have lost its data. */
   readonly onReady?: () => void;
-  /** Commands wait until Redis is back. */
+  /** Commands wait for Redis for up to a minute. */
   readonly patient?: boolean;
   /** Bounds the replies. Without it, they may have any length. */
   readonly guard?: ReplyGuard;
@@ -128,6 +130,8 @@ interface OpenOptions {
   readonly waitMs: RetryStrategy;
 }
 
+const timeoutOf = (patient: boolean): number => (patient ? PATIENCE_MS : COMMAND_TIMEOUT_MS);
+
 function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): RedisClient {
   const { place } = access;
   const options = {
@@ -135,7 +139,7 @@ function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): Red
     maxRetriesPerRequest: patient ? null : 1,
     connectTimeout: COMMAND_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
-    ...(patient ? {} : { commandTimeout: COMMAND_TIMEOUT_MS }),
+    commandTimeout: timeoutOf(patient),
   };
   // Called with the options of the connection that is about to reconnect, also of a duplicate that BullMQ made.
   const retryStrategy = function (this: RedisOptions, times: number): number {
@@ -172,7 +176,7 @@ function openCluster(
   patient: boolean,
 ): Cluster {
   const pauseMs = patient ? PATIENT_REDIRECT_AFTER_MS : REDIRECT_AFTER_MS;
-  return new Cluster([...place.nodes], {
+  return new TimedCluster([...place.nodes], {
     redisOptions,
     enableOfflineQueue: patient,
     clusterRetryStrategy: waitMs,
@@ -186,6 +190,15 @@ function openCluster(
     // A certificate is for the name of a node, not for its address.
     ...(place.tls ? { dnsLookup: (name, done) => done(null, name) } : {}),
   });
+}
+
+/** The client counts the time of a command from when a node gets it, and keeps some for a node that it does not find. */
+class TimedCluster extends Cluster {
+  override sendCommand(...sent: Parameters<Cluster['sendCommand']>): unknown {
+    const [command] = sent;
+    command.setTimeout(this.options.redisOptions?.commandTimeout ?? COMMAND_TIMEOUT_MS);
+    return super.sendCommand(...sent);
+  }
 }
 
 /** A master that becomes a replica answers READONLY, which makes the client reconnect to the new master. */

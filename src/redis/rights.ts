@@ -102,7 +102,6 @@ const IN_TRANSACTION: readonly string[] = ['multi', 'discard', 'exec'];
 
 /** The arguments after the key, where Redis counts the arguments before it checks the rights; `$` is the key again. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
-  bzpopmin: ['1'],
   expire: ['1'],
   getrange: ['0', '0'],
   hdel: ['f'],

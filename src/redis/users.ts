@@ -92,7 +92,7 @@ const QUEUE_COMMANDS = [
   ...['eval', 'evalsha', 'exists', 'del', 'unlink', 'pttl', 'get', 'set', 'incr'],
   ...['llen', 'lrange', 'lpush', 'rpush', 'lrem', 'ltrim', 'rpoplpush'],
   ...['zcard', 'zcount', 'zscore', 'zrange', 'zrangebyscore', 'zrevrangebyscore', 'zadd', 'zrem'],
-  ...['zpopmin', 'bzpopmin'],
+  ...['zpopmin'],
   ...[
     'hget',
     'hmget',

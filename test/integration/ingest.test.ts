@@ -3,13 +3,21 @@
  * are acknowledged.
  */
 import { randomUUID } from 'node:crypto';
+import { Queue } from 'bullmq';
 import { Client } from 'pg';
 import { beforeEach, expect, it, vi } from 'vitest';
 import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import { encodeBatch } from '../../src/protocol/batch.ts';
 import { type EvidenceRecord, EXIT_REASONS } from '../../src/protocol/record.ts';
-import { ackReplyKey, flowSettingsKey, parseFlowSettings, queueOf } from '../../src/protocol/redisKeys.ts';
+import {
+  ackReplyKey,
+  flowSettingsKey,
+  parseFlowSettings,
+  QUEUE_NAME,
+  queueOf,
+  queuePrefix,
+} from '../../src/protocol/redisKeys.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { agentIncarnation, CLUSTER, objectOf } from '../support/batches.ts';
 import { silent } from '../support/database.ts';
@@ -416,6 +424,23 @@ needs('postgres', 'redis-server')('ingest', () => {
         value: { queues: 1 },
       });
     });
+  });
+
+  it('handles an input whose job another controller has added and left', async () => {
+    const one = agentIncarnation('node-a');
+    const [queue, id] = [queueOf(one.node, QUEUES), 'test.left'];
+    const jobs = new Queue(QUEUE_NAME, {
+      connection: bed.sender.redis,
+      prefix: queuePrefix(CLUSTER, queue),
+      skipVersionCheck: true,
+    });
+    const input = await encodeBatch(one.batch(3, events(3, 4)));
+    await bed.sender.send(one.batch(1, events(1, 2)));
+    await acked(one, 2);
+    await jobs.add('input', null, { jobId: id });
+    await bed.sender.sendData(queue, input, id);
+    await acked(one, 4);
+    await jobs.close();
   });
 
   it('publishes the flow settings to the agents', async () => {

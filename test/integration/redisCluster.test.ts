@@ -12,9 +12,11 @@ import {
 } from '../../devtools/localServices/redisCluster.ts';
 import { type LocalRedisSentinel, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
+import { messageOf } from '../../src/platform/errors.ts';
 import { flowSettingsKey, inboxKey, parseFlowSettings, queueOf } from '../../src/protocol/redisKeys.ts';
 import {
   BACK_WITHIN_MS,
+  complaints,
   expectEachOutageLoggedOnce,
   expectFewLines,
   Fleet,
@@ -57,6 +59,15 @@ async function watch(redisUrl: string, names: readonly string[] = NODES): Promis
 async function endWatch(): Promise<void> {
   await fleet?.stop();
   fleet = undefined;
+}
+
+/** Says what the controller complained about, if not everything arrives. */
+async function expectEverythingOnce(): Promise<void> {
+  await watching()
+    .expectEverythingOnce()
+    .catch((error: unknown) => {
+      throw new Error(`${messageOf(error)}; the controller: ${complaints(controller)}`, { cause: error });
+    });
 }
 
 /** The agents that run. */
@@ -107,7 +118,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         masters.add((await masterOf(inboxOf(name))).port);
       }
       expect(masters.size).toBeGreaterThan(1);
-      await nodes.expectEverythingOnce();
+      await expectEverythingOnce();
     });
 
     test('loses nothing when a master with batches is killed and comes back empty', async () => {
@@ -135,7 +146,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         process.kill(controller.pid, 'SIGCONT');
       }
       await nodes.becomesReady();
-      await nodes.expectEverythingOnce();
+      await expectEverythingOnce();
     });
 
     test('loses nothing when all masters are killed and come back empty', async () => {
@@ -161,7 +172,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       expect(nodes.agents.map(outageLines)).toEqual(atFirst);
       await Promise.all(cluster.masters.map((master) => master.restart()));
       await nodes.becomesReady();
-      await nodes.expectEverythingOnce();
+      await expectEverythingOnce();
       expectFewLines(logged(controller, 'warn').slice(warnedBefore), performance.now() - killed);
       for (const [i, agent] of nodes.agents.entries()) expectEachOutageLoggedOnce(agent, 1, outagesBefore[i]);
     });
@@ -201,7 +212,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         expect(Number(used?.[1])).toBeLessThan(MEMORY / 4);
       }
       await controller.restart();
-      await nodes.expectEverythingOnce();
+      await expectEverythingOnce();
     });
 
     /** The bytes of all batches in all inboxes. */
@@ -249,7 +260,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await waitFor('the other is master', async () => (await redis.master()) !== doomed.port);
       await nodes.deliveredSinceNow(50);
       await nodes.becomesReady();
-      await nodes.expectEverythingOnce();
+      await expectEverythingOnce();
     });
   });
 });

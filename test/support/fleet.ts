@@ -164,6 +164,12 @@ export function logged(program: LocalPlegwatch, level: string): { readonly msg: 
   return lines.filter((line) => line.includes(`"level":"${level}"`)).map((line) => JSON.parse(line));
 }
 
+/** How often a program logged each warning, for the message of a test that fails. */
+export function complaints(program: LocalPlegwatch): string {
+  const kinds = Map.groupBy(logged(program, 'warn'), (line) => `${line.msg}: ${Reflect.get(line, 'error')}`);
+  return [...kinds].map(([kind, lines]) => `${lines.length} times ${kind}`).join('; ');
+}
+
 /** A controller logs a message at most five times a minute for each reason. `lines`: all of the last `elapsedMs`. */
 export function expectFewLines(lines: readonly { readonly msg: string }[], elapsedMs: number): void {
   const counts = new Map<string, number>();

@@ -22,7 +22,7 @@ export interface InboxMoverOptions {
   readonly cluster: string;
   readonly queue: number;
   readonly inbox: Pick<Inbox, 'look'>;
-  readonly worker: Pick<QueueWorker, 'isRefused'>;
+  readonly worker: Pick<QueueWorker, 'isRefused' | 'wake'>;
   /** For the queue. Its commands wait for Redis. */
   readonly redis: RedisClient;
   readonly handler: InputHandler;
@@ -129,6 +129,7 @@ export class InboxMover {
         removeOnComplete: true,
         removeOnFail: true,
       });
+      this.#options.worker.wake();
       return true;
     } catch (error) {
       if (isRedisFull(error)) return false;

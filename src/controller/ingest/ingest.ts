@@ -80,7 +80,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const stopping = new AbortController();
   const throttledLog = new ThrottledLog(log);
   const onError = (error: string) => throttledLog.warn({ error }, 'Redis is unavailable');
-  // BullMQ's own commands wait for Redis however long it takes; ours fail, and the handler decides.
+  // BullMQ's own commands wait for Redis; ours fail, and the handler decides.
   const patient = connectRedis(options, { maxRetry, onError, patient: true });
   const workers: QueueWorker[] = [];
   const movers: InboxMover[] = [];
@@ -102,7 +102,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       await storeRejection(store, clusterId, { queue, reason: 'enrolment', error, claimedNode, input });
     },
   });
-  const inboxOf = (queue: number) => new Inbox(patient, cluster, queue);
+  const inboxOf = (queue: number) => new Inbox(redis, cluster, queue);
   const inputHandler = createInputHandler({
     inboxOf,
     store,

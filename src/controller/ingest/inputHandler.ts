@@ -47,7 +47,6 @@ import { publishReply, ReplyError } from './replies.ts';
 export interface InputHandlerOptions extends CommitContext {
   readonly store: SqlRunner & Pick<Store, 'transaction'>;
   readonly cluster: string;
-  /** The commands of an inbox wait for Redis. */
   readonly inboxOf: (queue: number) => Pick<Inbox, 'read' | 'remove'>;
   readonly attribution: Attribution;
   readonly intervals: IngestIntervals;

@@ -9,9 +9,17 @@
  * for a delay. A worker that dies leaves an active job behind; another one takes it when its lock has expired.
  *
  * A job carries the id of an input, which is in the inbox of the queue until it is handled. Only controllers may touch the keys of a queue, so a
- * job is as one of them added it (inboxMover.ts).
+ * job is as one of them added it (inboxMover.ts), which wakes its own worker. Those of other controllers look every few seconds, for jobs of one
+ * that died.
  */
-import { DelayedError, type Job, Worker } from 'bullmq';
+import {
+  type BackendFactory,
+  createRedisBackend,
+  DelayedError,
+  type Job,
+  type RedisQueueBackend,
+  Worker,
+} from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
@@ -36,7 +44,7 @@ export interface QueueDepth {
 export interface QueueWorkerOptions {
   readonly cluster: string;
   readonly queue: number;
-  /** Shared by all queues; the worker opens a second one for blocking commands. Never gives up on a command. */
+  /** Shared by all queues. Its commands wait for Redis. */
   readonly redis: RedisClient;
   /** After this the job of a worker that died is taken by another. */
   readonly lockMs: number;
@@ -49,6 +57,8 @@ export interface QueueWorker {
   /** Whether Redis refused the last fetch, as it does while it is full. */
   readonly isRefused: boolean;
   depth(redis: RedisClient): Promise<QueueDepth>;
+  /** Says that the queue has a job. */
+  wake(): void;
   /** Takes no more jobs and waits for the present ones. */
   stop(): Promise<void>;
 }
@@ -101,6 +111,7 @@ export function startQueueWorker({
       ]);
       return { all, ready: Math.max(0, all - delayed + due) };
     },
+    wake: () => worker.wake(),
     async stop() {
       const stopped = await within(worker.close(), STOP_WITHIN_MS);
       // Redis is unavailable: an active job is taken again when its lock has expired.
@@ -109,8 +120,29 @@ export function startQueueWorker({
   };
 }
 
+/** A wait for jobs in this process. With one in Redis, BullMQ may wait for ever for a connection that is being opened anew. */
+class JobWait {
+  #woken = new AbortController();
+
+  /** Ends the wait, or else the next one. */
+  wake(): void {
+    this.#woken.abort();
+  }
+
+  backendOf: BackendFactory<RedisQueueBackend> = (name, opts) =>
+    Object.assign(createRedisBackend(name, opts), {
+      waitForJob: async (seconds: number) => {
+        await sleep(seconds * 1_000, this.#woken.signal);
+        this.#woken = new AbortController();
+        return null;
+      },
+      disconnectBlocking: async () => this.wake(),
+    });
+}
+
 class EvidenceWorker extends Worker<null, void> {
   isRefused = false;
+  readonly #wait: JobWait;
   /** Aborted when the worker closes. */
   readonly #closing = new AbortController();
 
@@ -118,7 +150,8 @@ class EvidenceWorker extends Worker<null, void> {
     processor: (job: Job<null, void>, token: string | undefined) => Promise<void>,
     { lockMs, ...location }: { prefix: string; connection: RedisClient; lockMs: number },
   ) {
-    super(QUEUE_NAME, processor, {
+    const wait = new JobWait();
+    const options = {
       ...location,
       concurrency: JOBS_AT_ONCE,
       lockDuration: lockMs,
@@ -128,14 +161,21 @@ class EvidenceWorker extends Worker<null, void> {
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },
       autorun: false,
-    });
+    };
+    super(QUEUE_NAME, processor, options, wait.backendOf);
+    this.#wait = wait;
     this.on('closing', () => this.#closing.abort());
     // Not before the field above is set.
     this.run().catch((error: unknown) => this.emit('error', asError(error)));
   }
 
+  wake(): void {
+    this.#wait.wake();
+  }
+
   /** BullMQ fetches again at once after an error reply: while Redis is full, that would be a retry storm. */
   protected override async moveToActive(token: string, name?: string): Promise<Job<null, void>> {
+    this.#closing.signal.throwIfAborted();
     try {
       const job = await super.moveToActive(token, name);
       this.isRefused = false;
