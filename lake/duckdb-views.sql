@@ -107,15 +107,18 @@ CREATE MACRO evidence_completeness(first_day, last_day, by_label) AS TABLE
     SELECT cluster, node, day, sum(records) AS records
     FROM gaps WHERE scope IN ('seq', 'spool') AND filled_at IS NULL AND day BETWEEN first_day AND last_day GROUP BY cluster, node, day
   ), node_day AS (
-    SELECT n.cluster, n.node, d.day, 1000 * (least(epoch(d.day + 1), epoch(n.gone_at)) - greatest(epoch(d.day), epoch(n.first_seen))) AS possible_ms
+    SELECT n.cluster, n.node, d.day,
+           greatest(0, 1000 * (least(epoch(d.day + 1), epoch(n.gone_at)) - greatest(epoch(d.day), epoch(n.first_seen)))) AS possible_ms
     FROM (SELECT unnest(range(first_day, last_day + 1, INTERVAL 1 DAY))::DATE AS day) d
     JOIN (
-      SELECT cluster, node, max(first_seen) AS first_seen, max(coalesce(deleted_at, '9999-01-01 00:00:00Z'::TIMESTAMPTZ)) AS gone_at FROM nodes GROUP BY cluster, node
+      -- Files of older days may have a row of an earlier Node of this name.
+      SELECT cluster, node, max(first_seen) AS first_seen, arg_max(coalesce(deleted_at, '9999-01-01 00:00:00Z'::TIMESTAMPTZ), first_seen) AS gone_at
+      FROM nodes GROUP BY cluster, node
     ) n ON n.first_seen < (d.day + 1)::TIMESTAMPTZ AND n.gone_at > d.day::TIMESTAMPTZ
   )
   SELECT n.cluster, l.label, n.day, count(*) AS nodes, count(*) FILTER (WHERE h.node IS NULL) AS nodes_without_minutes,
-         least(1, coalesce(sum(m.listed_ms), 0) / sum(n.possible_ms)) AS listed_share,
-         least(1, coalesce(sum(h.covered_ms), 0) / sum(n.possible_ms)) AS stream_share,
+         CASE WHEN sum(n.possible_ms) > 0 THEN least(1, coalesce(sum(m.listed_ms), 0) / sum(n.possible_ms)) END AS listed_share,
+         CASE WHEN sum(n.possible_ms) > 0 THEN least(1, coalesce(sum(h.covered_ms), 0) / sum(n.possible_ms)) END AS stream_share,
          1 - sum(h.unobservable) / nullif(sum(h.expected), 0) AS decided_share, coalesce(sum(g.records), 0)::BIGINT AS records_lost
   FROM node_day n
   LEFT JOIN hours h ON h.cluster = n.cluster AND h.node = n.node AND h.day = n.day

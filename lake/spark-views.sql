@@ -143,16 +143,19 @@ RETURN
     FROM gaps WHERE scope IN ('seq', 'spool') AND filled_at IS NULL AND day BETWEEN first_day AND last_day GROUP BY cluster, node, day
   ), node_day AS (
     SELECT n.cluster, n.node, d.day,
-           1e3D * (least(unix_seconds(CAST(d.day + 1 AS TIMESTAMP)), unix_micros(n.gone_at) / 1e6D)
-                   - greatest(unix_seconds(CAST(d.day AS TIMESTAMP)), unix_micros(n.first_seen) / 1e6D)) AS possible_ms
+           greatest(0, 1e3D * (least(unix_seconds(CAST(d.day + 1 AS TIMESTAMP)), unix_micros(n.gone_at) / 1e6D)
+                               - greatest(unix_seconds(CAST(d.day AS TIMESTAMP)), unix_micros(n.first_seen) / 1e6D))) AS possible_ms
     FROM (SELECT explode(sequence(first_day, last_day)) AS day) d
     JOIN (
-      SELECT cluster, node, max(first_seen) AS first_seen, max(coalesce(deleted_at, TIMESTAMP '9999-01-01 00:00:00Z')) AS gone_at FROM nodes GROUP BY cluster, node
+      -- Files of older days may have a row of an earlier Node of this name.
+      SELECT cluster, node, max(first_seen) AS first_seen, max_by(coalesce(deleted_at, TIMESTAMP '9999-01-01 00:00:00Z'), first_seen) AS gone_at
+      FROM nodes GROUP BY cluster, node
     ) n ON n.first_seen < CAST(d.day + 1 AS TIMESTAMP) AND n.gone_at > CAST(d.day AS TIMESTAMP)
   )
-  SELECT n.cluster, l.label, n.day, count(*), count(*) FILTER (WHERE h.node IS NULL), least(1, coalesce(sum(m.listed_ms), 0) / sum(n.possible_ms)),
-         least(1, coalesce(sum(h.covered_ms), 0) / sum(n.possible_ms)), 1 - sum(h.unobservable) / nullif(sum(h.expected), 0),
-         coalesce(sum(g.records), 0)
+  SELECT n.cluster, l.label, n.day, count(*), count(*) FILTER (WHERE h.node IS NULL),
+         CASE WHEN sum(n.possible_ms) > 0 THEN least(1, coalesce(sum(m.listed_ms), 0) / sum(n.possible_ms)) END,
+         CASE WHEN sum(n.possible_ms) > 0 THEN least(1, coalesce(sum(h.covered_ms), 0) / sum(n.possible_ms)) END,
+         1 - sum(h.unobservable) / nullif(sum(h.expected), 0), coalesce(sum(g.records), 0)
   FROM node_day n
   LEFT JOIN hours h ON h.cluster = n.cluster AND h.node = n.node AND h.day = n.day
   LEFT JOIN listed m ON m.cluster = n.cluster AND m.node = n.node AND m.day = n.day

@@ -71,6 +71,17 @@ needs('postgres')('a lake', () => {
     expect(rows).toEqual([['007'], ['east'], ['west']]);
   });
 
+  it('a Node that was deleted before the first record of its agent was stored has no time that could be observed', async () => {
+    const { rows } = await askDuckDb([
+      `SET file_search_path = '${lake.dir}'`,
+      ...DUCKDB.setUp,
+      `CREATE OR REPLACE VIEW nodes AS SELECT 'east' AS cluster, 'east-001' AS node, TIMESTAMPTZ '2026-11-20 22:00:00Z' AS first_seen,
+                                              TIMESTAMPTZ '2026-11-20 02:00:00Z' AS deleted_at`,
+      `SELECT nodes, listed_share, stream_share FROM evidence_completeness(DATE '2026-11-20', DATE '2026-11-21', NULL)`,
+    ]);
+    expect(rows).toEqual([['1', null, null]]);
+  });
+
   it.each(DUCKDB.questions)('"$heading" has the answer of Postgres in DuckDB', async ({ heading, sql }) => {
     const found = await ask(lake.asExported(sql));
     expect(found).toEqual(await askPostgres(lake.reader, lake.asExported(documentedSql(heading))));

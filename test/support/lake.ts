@@ -46,6 +46,12 @@ export async function storeLake(): Promise<StoredLake> {
   const databaseUrl = await server.database();
   const reader = await server.reader(databaseUrl);
   await writeHistory(databaseUrl, SIZE);
+  // A Node that is created again: the lake keeps what was exported of the earlier one.
+  await query(
+    databaseUrl,
+    "UPDATE store.node SET first_seen = first_seen - interval '20 days' WHERE name = 'west-014'",
+  );
+  await exportLake(dir, reader, ['nodes', '--from', '-30d']);
   await query(databaseUrl, HISTORY);
   await exportLake(dir, reader);
   return {
@@ -63,9 +69,13 @@ export async function storeLake(): Promise<StoredLake> {
 }
 
 /** Exports the days of the history. */
-export async function exportLake(dir: string, databaseUrl: string): Promise<void> {
+export async function exportLake(
+  dir: string,
+  databaseUrl: string,
+  which: readonly string[] = ['--from', '-8d'],
+): Promise<void> {
   const args = ['export', '--format', 'parquet', '--dir', dir, '--database-url', databaseUrl];
-  const { code, stderr } = await plegwatch([...args, '--from', '-8d']);
+  const { code, stderr } = await plegwatch([...args, ...which]);
   if (code !== 0) throw new Error(`plegwatch export: ${stderr}`);
 }
 

@@ -1,7 +1,7 @@
 -- A history for the questions of lake/: storedHistory.sql, with more of what agents and retention make of one:
 --
 --   every agent    reports until the tests end, except that of west-010, which died at 18:00 of the last day
---   Nodes          west-010 was deleted two hours after that, and west-014 at noon of the third day
+--   Nodes          west-010 was deleted two hours after that, and west-014, which was created again (lake.ts), at noon of the third day
 --   kubelets       are restarted for their upgrade, those that had fallen back too. The 1.31 of west-006 falls back at 11:59 of the last day until 20:00
 --   samples        of status lags are of the last day, differ, and one in seven was not shown in time
 --   east-009       is in another pool within an hour, and of east-010 none is known until the third day. East-016 was first seen on the second day at 14:00
@@ -89,6 +89,7 @@ UPDATE store.context SET kubelet_version = '' WHERE context_id IN (SELECT contex
 UPDATE store.relist_hour h SET kubelet_relist_us = NULL FROM member m WHERE m.node_id = h.node_id AND m.name = 'east-012';
 UPDATE store.relist_minute r SET pressure_us = NULL FROM member m WHERE m.node_id = r.node_id AND m.name = 'east-015';
 UPDATE store.node SET first_seen = first_seen + interval '1 day 14 hours' WHERE name = 'east-016';
+UPDATE store.node SET first_seen = first_seen + interval '20 days' WHERE name = 'west-014';
 UPDATE store.relist_minute r SET relists = 0 FROM member m WHERE m.node_id = r.node_id AND m.name = 'east-013' AND r.minute >= m.last_day;
 UPDATE store.relist_hour h SET listed_us = 0 FROM member m WHERE m.node_id = h.node_id AND m.name = 'east-013' AND h.hour >= m.last_day;
 UPDATE store.finding SET lateness_us = 10998500 WHERE kind = 'kubelet_late';
