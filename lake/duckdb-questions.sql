@@ -370,7 +370,7 @@ GROUP BY cluster, pod_namespace
 ORDER BY cluster, started DESC;
 
 -- Which Nodes changed their kernel, system or pool, and when?
-SELECT cluster, node, from_at AS changed_at, kernel_before, kernel_version, labels_before ->> '$.pool' AS pool_before, labels ->> '$.pool' AS pool
+SELECT cluster, node, from_at AS changed_at, kernel_before, kernel_version, labels_before ->> 'pool' AS pool_before, labels ->> 'pool' AS pool
 FROM (
   SELECT *, lag(kernel_version) OVER of_node AS kernel_before, lag(labels) OVER of_node AS labels_before
   FROM node_info WINDOW of_node AS (PARTITION BY cluster, node ORDER BY from_at)

@@ -87,4 +87,14 @@ needs('postgres')('a lake', () => {
     expect(found).toEqual(await askPostgres(lake.reader, lake.asExported(documentedSql(heading))));
     expect(found.rows.length).toBeGreaterThan(0);
   });
+
+  it.each(DUCKDB.questions.filter(({ sql }) => /\bpool'/.test(sql)))(
+    '"$heading" has the answer of Postgres for a label whose key has dots',
+    async ({ heading, sql }) => {
+      const ofZone = (text: string) => text.replaceAll("pool'", "topology.kubernetes.io/zone'");
+      const expected = await askPostgres(lake.reader, ofZone(lake.asExported(documentedSql(heading))));
+      expect(await ask(ofZone(lake.asExported(sql)))).toEqual(expected);
+      expect(expected.rows.length).toBeGreaterThan(0);
+    },
+  );
 });
