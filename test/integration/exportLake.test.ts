@@ -311,6 +311,28 @@ needs('postgres')('plegwatch export --format parquet', () => {
     expect([await countOf(view), isAsListed(view)]).toEqual(['100', true]);
   });
 
+  test('a Node that was created again leaves the file of its earlier day, where the others are as they are now, but not if Postgres lost records', async () => {
+    for (const node of ['node-a', 'node-b', 'node-c']) await storeDay(node);
+    const firstSeen = (node: string, at: number) =>
+      query(databaseUrl, 'UPDATE store.node SET first_seen = $2 WHERE name = $1', [node, new Date(at)]);
+    for (const node of ['node-a', 'node-b', 'node-c']) await firstSeen(node, NOON);
+    expect((await exported('nodes')).ofDay).toBe('3 rows');
+    await firstSeen('node-c', NOON + DAY_MS);
+    await query(
+      databaseUrl,
+      `INSERT INTO store.report (node_id, cluster_id, node_deleted_at) SELECT node_id, cluster_id, now() FROM store.node WHERE name = 'node-a'`,
+    );
+    expect((await exported('nodes')).ofDay).toBe('2 rows');
+    expect((await read('nodes', 'node, day::text, deleted_at IS NOT NULL')).rows.toSorted()).toEqual([
+      ['node-a', DAY, true],
+      ['node-b', DAY, false],
+      ['node-c', dayAgo(2), false],
+    ]);
+    await firstSeen('node-b', NOON + DAY_MS);
+    await query(databaseUrl, "UPDATE store.epoch SET received = '{}'");
+    expect((await exported('nodes')).ofDay).toMatch(/^kept, because Postgres has only 1 of its 2 rows/);
+  });
+
   test.each([
     ['that was cut off', (text: string) => text.slice(0, 100)],
     ['whose counts are no numbers of rows', (text: string) => text.replace(/"rows": \d+/, '"rows": 1e999')],

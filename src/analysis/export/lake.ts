@@ -175,8 +175,13 @@ async function exportDay(runner: SqlRunner, place: Place, day: number): Promise<
   }
   const written = { ...(await writeDay(runner, place, day)), ...known };
   // A gap or an unknown mode that silence seemed to be is taken back when the agent delivers. A database without the epochs of the day misses nothing.
-  const becameComplete = known.complete && listed?.complete === false && known.records >= listed.records;
-  if (listed !== undefined && written.rows < listed.rows && !(changes === 'taken back' && becameComplete)) {
+  const becameComplete = known.complete && listed?.complete === false;
+  const mayHaveFewer = changes === 'moved' || (changes === 'taken back' && becameComplete);
+  if (
+    listed !== undefined &&
+    written.rows < listed.rows &&
+    !(mayHaveFewer && known.records >= listed.records)
+  ) {
     await rm(at.part);
     says(`kept, because Postgres has only ${written.rows} of its ${listed.rows} rows`, listed);
     return isIntact ? undefined : at.file;

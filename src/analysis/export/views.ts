@@ -4,7 +4,7 @@
  *   time      the column that says on which day a row is, unless the view has a column `day`
  *   kept      for how long Postgres has the rows, and what they are computed from: as long as events, as findings, or two days (short)
  *   changes   what happens to rows after all that agents recorded on their day is stored. Added: controllers write more, or correct them, or later
- *             records do. Taken back: that, and some rows go
+ *             records do. Taken back: that, and some rows go. Moved: that, and rows go to other days at any time
  */
 import * as views from '../../store/schema/views.ts';
 
@@ -61,8 +61,8 @@ export const EXPORTED_VIEWS = {
     changes: 'taken back',
   },
   node_info: { rows: views.nodeInfo, time: views.nodeInfo.from_at, kept: 'findings', changes: 'taken back' },
-  // In the file of the day on which its first record was stored, a node is as it was at the export.
-  nodes: { rows: views.nodes, time: views.nodes.first_seen, kept: 'findings', changes: 'taken back' },
+  // In the file of the day on which its first record was stored, a node is as it was at the export. A Node that is created again has another such day.
+  nodes: { rows: views.nodes, time: views.nodes.first_seen, kept: 'findings', changes: 'moved' },
   not_ready_intervals: {
     rows: views.notReadyIntervals,
     time: views.notReadyIntervals.from_at,
