@@ -1,10 +1,11 @@
 /*
- * The queue of due reports on a real Postgres: what is written first when more is due than the budget allows.
+ * The queue of due reports on a real Postgres: what is written first when more is due than the budget allows, and which Nodes exist.
  */
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ReportQueue } from '../../src/controller/reports/queue.ts';
 import { report, reportQueue } from '../../src/store/schema/tables.ts';
+import { nodes } from '../../src/store/schema/views.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -15,7 +16,7 @@ let store: Store;
 let evidence: EvidenceFixture;
 let queue: ReportQueue;
 
-needs('postgres')('the order of the reports that are due', () => {
+needs('postgres')('the queue of reports', () => {
   beforeAll(async () => {
     server = await startServer();
   });
@@ -76,6 +77,20 @@ needs('postgres')('the order of the reports that are due', () => {
   test('a report that was written a moment ago waits', async () => {
     await written('just-written', { mode: 'Evented' }, { mode: 'Fallback' });
     expect(await queue.due(60_000, 20)).toEqual([]);
+  });
+
+  test('a Node that was created again exists before its report is written, which the API server may refuse', async () => {
+    await written('back');
+    await written('gone');
+    await queue.markDeleted(['back', 'gone']);
+    await queue.enqueueRewrites(['back'], 0);
+    const rows = await store.query((db) =>
+      db.select({ node: nodes.node, deletedAt: nodes.deleted_at }).from(nodes).orderBy(nodes.node),
+    );
+    expect(rows).toEqual([
+      { node: 'back', deletedAt: null },
+      { node: 'gone', deletedAt: expect.any(String) },
+    ]);
   });
 });
 
