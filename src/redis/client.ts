@@ -28,7 +28,7 @@ import type { ClusterPlace, Login, RedisPlace, SentinelPlace } from './url.ts';
 export type RedisClient = Redis | Cluster;
 
 const COMMAND_TIMEOUT_MS = 5_000;
-/** Whoever waits for a command that the client has lost must not wait for ever. */
+/** A command that the client has lost must not be waited for without an end. */
 const PATIENCE_MS = 60_000;
 /**
  * A connection that has waited this long for an answer is closed. Otherwise a Redis whose node lost power would be waited for until
