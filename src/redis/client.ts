@@ -32,7 +32,7 @@ const COMMAND_TIMEOUT_MS = 5_000;
 const PATIENCE_MS = 60_000;
 /**
  * A connection that has waited this long for an answer is closed. Otherwise a Redis whose node lost power would be waited for until
- * TCP gives up, a quarter of an hour later. Longer than any blocking call.
+ * TCP gives up, a quarter of an hour later.
  */
 const SOCKET_TIMEOUT_MS = 30_000;
 /** How often, and at what interval, a command looks for the cluster node that owns its slot. */
@@ -149,14 +149,14 @@ function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): Red
   const alone = { ...options, enableOfflineQueue: patient, retryStrategy };
   switch (place.kind) {
     case 'server':
-      return new Redis({ ...alone, ...place.address, ...guarded(guard, addressConnector) });
+      return new TimedRedis({ ...alone, ...place.address, ...guarded(guard, addressConnector) });
     case 'cluster': {
       // The client makes a new connection where it would reconnect to a single server.
       const Connector = addressConnector(guard, (fresh) => access.refreshOptions(fresh));
       return openCluster(place, { ...options, Connector }, waitMs, patient);
     }
     case 'sentinel':
-      return new Redis({
+      return new TimedRedis({
         ...alone,
         ...sentinelOptions(place, access, retryStrategy),
         ...guarded(guard, sentinelConnector),
@@ -192,12 +192,27 @@ function openCluster(
   });
 }
 
+/** The client sends its commands when it has connected again, also those that have ended: a fetch would take a job that nobody handles. */
+class TimedRedis extends Redis {
+  override sendCommand(...sent: Parameters<Redis['sendCommand']>): unknown {
+    const [command] = sent;
+    return command.isSettled ? command.promise : super.sendCommand(...sent);
+  }
+}
+
 /** The client counts the time of a command from when a node gets it, and keeps some for a node that it does not find. */
 class TimedCluster extends Cluster {
   override sendCommand(...sent: Parameters<Cluster['sendCommand']>): unknown {
     const [command] = sent;
+    if (command.isSettled) return command.promise;
     command.setTimeout(this.options.redisOptions?.commandTimeout ?? COMMAND_TIMEOUT_MS);
-    return super.sendCommand(...sent);
+    const answer = super.sendCommand(...sent);
+    // The client tries a command that a node refused again, also one that has ended.
+    const { reject } = command;
+    command.reject = (error) => {
+      if (!command.isSettled) reject(error);
+    };
+    return answer;
   }
 }
 
