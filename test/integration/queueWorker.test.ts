@@ -2,7 +2,8 @@
  * A worker on one queue of a real Redis: what it leaves there, and what it does while its scripts are refused.
  */
 import { Queue } from 'bullmq';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { type QueueWorker, startQueueWorker } from '../../src/controller/ingest/queueWorker.ts';
 import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
@@ -28,10 +29,10 @@ needs('redis-server')('a queue worker', () => {
   });
 
   /** Adds an input, and the job that its mover would add. */
-  async function addJob(): Promise<void> {
-    await sender.sendData(0, 'any', 'node.1');
+  async function addJob(id = 'node.1'): Promise<void> {
+    await sender.sendData(0, 'any', id);
     const queue = new Queue(QUEUE_NAME, { connection: sender.redis, prefix: queuePrefix(CLUSTER, 0) });
-    await queue.add('input', null, { jobId: 'node.1' });
+    await queue.add('input', null, { jobId: id });
     await queue.close();
   }
 
@@ -50,6 +51,32 @@ needs('redis-server')('a queue worker', () => {
       return now.ready === 0 && now.all === 1 ? now : undefined;
     });
     expect(depth).toEqual({ all: 1, ready: 0 });
+  });
+
+  test('handles jobs though Redis did not answer in time when it began', async () => {
+    const impatient = new Redis(redis.url, { maxRetriesPerRequest: null, commandTimeout: 100 });
+    onTestFinished(() => impatient.disconnect());
+    await impatient.ping();
+    await addJob();
+    await redis.kill('SIGSTOP');
+    const handled: string[] = [];
+    const warnings: string[] = [];
+    worker = startQueueWorker({
+      cluster: CLUSTER,
+      queue: 0,
+      redis: impatient,
+      lockMs: 10_000,
+      handler: {
+        async handle(_, id) {
+          handled.push(id);
+          return { done: true };
+        },
+      },
+      log: { warn: ({ error }: { error?: string }) => warnings.push(error ?? ''), error: () => undefined },
+    });
+    await waitFor('a command has timed out', () => warnings.some((each) => each.includes('timed out')));
+    await redis.kill('SIGCONT');
+    await waitFor('the job is handled', () => handled.length > 0);
   });
 
   test('that has just delayed a job when Redis is full waits before each further fetch', async () => {

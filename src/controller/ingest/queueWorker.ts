@@ -160,6 +160,8 @@ class EvidenceWorker extends Worker<null, void> {
       runRetryDelay: RETRY_MS,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },
+      // One that no Redis answered in time would end the worker for good.
+      skipVersionCheck: true,
       autorun: false,
     };
     super(QUEUE_NAME, processor, options, wait.backendOf);
