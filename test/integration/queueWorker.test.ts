@@ -79,6 +79,27 @@ needs('redis-server')('a queue worker', () => {
     await waitFor('the job is handled', () => handled.length > 0);
   });
 
+  test('takes a job again when it is due, not when it next looks for jobs of others', async () => {
+    let handled = 0;
+    worker = startQueueWorker({
+      cluster: CLUSTER,
+      queue: 0,
+      redis: sender.redis,
+      lockMs: 10_000,
+      handler: {
+        async handle() {
+          handled += 1;
+          // Meanwhile the worker looks for another job, and waits for one.
+          for (let asked = 0; asked < 20; asked += 1) await sender.redis.ping();
+          return { done: false, delayMs: 20 };
+        },
+      },
+      log: { warn: () => undefined, error: () => undefined },
+    });
+    await addJob();
+    await waitFor('it has been taken often', () => handled > 20, 60_000);
+  });
+
   test('that has just delayed a job when Redis is full waits before each further fetch', async () => {
     const refusedAt: number[] = [];
     await addJob();

@@ -57,7 +57,7 @@ export interface QueueWorker {
   /** Whether Redis refused the last fetch, as it does while it is full. */
   readonly isRefused: boolean;
   depth(redis: RedisClient): Promise<QueueDepth>;
-  /** Says that the queue has a job. */
+  /** Says that the queue has another job. */
   wake(): void;
   /** Takes no more jobs and waits for the present ones. */
   stop(): Promise<void>;
@@ -88,9 +88,11 @@ export function startQueueWorker({
       const outcome = await handler.handle(queue, job.id ?? '');
       if (outcome.done) return;
       // If even that fails, the job stays active without a lock, and the search for stalled jobs finds it.
-      await job.moveToDelayed(Date.now() + outcome.delayMs, token).catch((error: unknown) => {
-        log.warn({ queue, error: messageOf(error) }, 'batch could not be delayed');
-      });
+      await job.moveToDelayed(Date.now() + outcome.delayMs, token).then(
+        // A wait that began before would not end when the job is due.
+        () => worker.wake(),
+        (error: unknown) => log.warn({ queue, error: messageOf(error) }, 'batch could not be delayed'),
+      );
       throw new DelayedError();
     },
     { prefix, connection: redis, lockMs },
