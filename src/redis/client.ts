@@ -198,6 +198,12 @@ class TimedRedis extends Redis {
     const [command] = sent;
     return command.isSettled ? command.promise : super.sendCommand(...sent);
   }
+
+  override disconnect(reconnect = false): void {
+    const keepsCommands = isBetweenTries(this);
+    super.disconnect(reconnect);
+    if (keepsCommands && !reconnect) this.connect().then(() => super.disconnect(), ignored);
+  }
 }
 
 /** The client counts the time of a command from when a node gets it, and keeps some for a node that it does not find. */
@@ -214,7 +220,18 @@ class TimedCluster extends Cluster {
     };
     return answer;
   }
+
+  override disconnect(reconnect = false): void {
+    const keepsCommands = isBetweenTries(this);
+    super.disconnect(reconnect);
+    if (keepsCommands && !reconnect) this.connect().then(() => super.disconnect(), ignored);
+  }
 }
+
+/** Whether a client waits before it tries to connect again. To disconnect it then leaves its commands without an end; one more try ends them. */
+const isBetweenTries = ({ status }: RedisClient): boolean => status === 'reconnecting';
+
+const ignored = (): void => undefined;
 
 /** A master that becomes a replica answers READONLY, which makes the client reconnect to the new master. */
 function sentinelOptions(

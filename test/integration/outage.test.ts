@@ -107,6 +107,19 @@ needs('redis-server', 'postgres')('an outage of a running system:', () => {
       expect(linesOf() - lines).toBeLessThan(60 + (performance.now() - began) / 1_000);
     });
 
+    test('a controller ends although Redis is down, and loses nothing', async () => {
+      startChurn();
+      await deliveredSinceNow(50);
+      await system.redis.kill();
+      await waitFor('the controller notices', async () =>
+        (await controller.ask('/readyz'))?.body.includes('not ok redis'),
+      );
+      await controller.kill('SIGTERM');
+      await waitFor('it has ended', () => !controller.running());
+      await Promise.all([system.redis.restart(), controller.restart()]);
+      await expectEverythingOnce(agent);
+    });
+
     test('a full Redis is logged once, holds the agent back, and loses nothing', async () => {
       await redisCommand('CONFIG', 'SET', 'maxmemory', '1');
       startChurn();

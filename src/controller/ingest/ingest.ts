@@ -250,6 +250,8 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         tending.stop(),
         sweeping.stop(),
       ]);
+      // Without Redis nothing that is under way can be ended.
+      if (patient.status !== 'ready') patient.disconnect();
       await Promise.all([...movers, ...workers].map((each) => each.stop()));
       await stopKeys();
       patient.disconnect();

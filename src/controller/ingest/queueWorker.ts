@@ -115,9 +115,8 @@ export function startQueueWorker({
     },
     wake: () => worker.wake(),
     async stop() {
-      const stopped = await within(worker.close(), STOP_WITHIN_MS);
-      // Redis is unavailable: an active job is taken again when its lock has expired.
-      if (!stopped) await within(worker.close(true), STOP_WITHIN_MS);
+      // If Redis is unavailable, an active job is taken again when its lock has expired.
+      await within(worker.close(), STOP_WITHIN_MS);
     },
   };
 }
