@@ -223,6 +223,8 @@ class TimedCluster extends Cluster {
 
   override disconnect(reconnect = false): void {
     const keepsCommands = isBetweenTries(this);
+    // The client takes itself for one that will connect again when the last of several nodes has ended.
+    if (!reconnect) this.options.enableOfflineQueue = false;
     super.disconnect(reconnect);
     if (keepsCommands && !reconnect) this.connect().then(() => super.disconnect(), ignored);
   }

@@ -14,6 +14,8 @@ import { type LocalRedisSentinel, startRedisSentinel } from '../../devtools/loca
 import { windowOf } from '../../src/controller/ingest/flow.ts';
 import { messageOf } from '../../src/platform/errors.ts';
 import { flowSettingsKey, inboxKey, parseFlowSettings, queueOf } from '../../src/protocol/redisKeys.ts';
+import { millis } from '../../src/protocol/units.ts';
+import { connectRedis } from '../../src/redis/client.ts';
 import {
   BACK_WITHIN_MS,
   complaints,
@@ -213,6 +215,28 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       }
       await controller.restart();
       await expectEverythingOnce();
+    });
+
+    test('commands that wait for a cluster end with the connection', async () => {
+      const redis = connectRedis(
+        { redisUrl: cluster.urlOf('controller') },
+        { maxRetry: millis(1_000), onError: () => undefined, patient: true },
+      );
+      const [first, ...others] = Array.from({ length: QUEUES }, (_, queue) => inboxKey(CLUSTER, queue));
+      const doomed = await masterOf(first ?? '');
+      for (const inbox of [first ?? '', ...others]) await redis.hlen(inbox);
+      await doomed.kill();
+      // The others refuse every command without it.
+      const alive = cluster.masters.filter((each) => each !== doomed);
+      await waitFor('the cluster is down', async () => {
+        const states = await Promise.all(alive.map((each) => command(each, 'CLUSTER', 'INFO')));
+        return states.every((state) => String(state).includes('cluster_state:fail'));
+      });
+      const asked = others.map((inbox) => redis.hlen(inbox).catch(messageOf));
+      await Promise.all(alive.map((each) => command(each, 'PING')));
+      redis.disconnect();
+      for (const answer of await Promise.all(asked)) expect(answer).not.toMatch(/timed out/);
+      await doomed.restart();
     });
 
     /** The bytes of all batches in all inboxes. */
