@@ -14,8 +14,6 @@ import { needs } from '../support/needs.ts';
 import { System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** The number that the test system sets. */
-const QUEUES = 4;
 const { databaseMaxConnections } = CONTROLLER_SETTINGS;
 
 needs('redis-server', 'postgres')('connections', () => {
@@ -38,18 +36,18 @@ needs('redis-server', 'postgres')('connections', () => {
     return clients.trim().split('\n').length - 1;
   }
 
-  test('a controller opens at most four to Postgres, and two and one for each queue to Redis', async () => {
+  test('a controller opens at most four to Postgres, and two to Redis', async () => {
     expect(defaultsOf({ databaseMaxConnections }).databaseMaxConnections).toBe(4);
     await system.controller();
-    await waitFor('each worker is connected', async () => (await redisConnections()) === 2 + QUEUES);
+    await waitFor('it is connected', async () => (await redisConnections()) === 2);
     const agents = ['a', 'b', 'c', 'd', 'e', 'f'];
     for (const node of agents) await system.agent(node, runtime.socket);
     await waitFor('agents are subscribed', () => runtime.subscribers === agents.length);
     // An agent has one connection.
     await waitFor('each agent is connected', async () => {
       const count = await redisConnections();
-      expect(count).toBeLessThanOrEqual(2 + QUEUES + agents.length);
-      return count === 2 + QUEUES + agents.length;
+      expect(count).toBeLessThanOrEqual(2 + agents.length);
+      return count === 2 + agents.length;
     });
     const open =
       "SELECT count(*)::int4 AS n FROM pg_stat_activity WHERE application_name = 'plegwatch controller'";
@@ -64,10 +62,7 @@ needs('redis-server', 'postgres')('connections', () => {
     });
     expect(most).toBeGreaterThan(0);
     expect(most).toBeLessThanOrEqual(4);
-    await waitFor(
-      'nobody has opened another',
-      async () => (await redisConnections()) === 2 + QUEUES + agents.length,
-    );
+    await waitFor('nobody has opened another', async () => (await redisConnections()) === 2 + agents.length);
   });
 
   test('the connections to Postgres of each program are called by its name', async () => {
