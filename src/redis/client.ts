@@ -8,7 +8,7 @@
  * In a cluster one node may be down while the others answer: commands for it fail after about a second, in which the cluster may move
  * its slots.
  */
-import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, type Redis, type RedisOptions } from 'ioredis';
 import { doubled } from '../platform/backoff.ts';
 import { messageOf } from '../platform/errors.ts';
 import { explainTls, type TlsMaterial } from '../platform/tls.ts';
@@ -21,6 +21,7 @@ import {
   redisTlsNames,
 } from './access.ts';
 import { addressConnector, sentinelConnector } from './connectors.ts';
+import { EndingCluster, EndingRedis } from './endingClients.ts';
 import type { ReplyGuard } from './replyGuard.ts';
 import type { ClusterPlace, Login, RedisPlace, SentinelPlace } from './url.ts';
 
@@ -149,14 +150,14 @@ function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): Red
   const alone = { ...options, enableOfflineQueue: patient, retryStrategy };
   switch (place.kind) {
     case 'server':
-      return new TimedRedis({ ...alone, ...place.address, ...guarded(guard, addressConnector) });
+      return new EndingRedis({ ...alone, ...place.address, ...guarded(guard, addressConnector) });
     case 'cluster': {
       // The client makes a new connection where it would reconnect to a single server.
       const Connector = addressConnector(guard, (fresh) => access.refreshOptions(fresh));
       return openCluster(place, { ...options, Connector }, waitMs, patient);
     }
     case 'sentinel':
-      return new TimedRedis({
+      return new EndingRedis({
         ...alone,
         ...sentinelOptions(place, access, retryStrategy),
         ...guarded(guard, sentinelConnector),
@@ -176,7 +177,7 @@ function openCluster(
   patient: boolean,
 ): Cluster {
   const pauseMs = patient ? PATIENT_REDIRECT_AFTER_MS : REDIRECT_AFTER_MS;
-  return new TimedCluster([...place.nodes], {
+  return new EndingCluster([...place.nodes], {
     redisOptions,
     enableOfflineQueue: patient,
     clusterRetryStrategy: waitMs,
@@ -191,49 +192,6 @@ function openCluster(
     ...(place.tls ? { dnsLookup: (name, done) => done(null, name) } : {}),
   });
 }
-
-/** The client sends its commands when it has connected again, also those that have ended: a fetch would take a job that nobody handles. */
-class TimedRedis extends Redis {
-  override sendCommand(...sent: Parameters<Redis['sendCommand']>): unknown {
-    const [command] = sent;
-    return command.isSettled ? command.promise : super.sendCommand(...sent);
-  }
-
-  override disconnect(reconnect = false): void {
-    const keepsCommands = isBetweenTries(this);
-    super.disconnect(reconnect);
-    if (keepsCommands && !reconnect) this.connect().then(() => super.disconnect(), ignored);
-  }
-}
-
-/** The client counts the time of a command from when a node gets it, and keeps some for a node that it does not find. */
-class TimedCluster extends Cluster {
-  override sendCommand(...sent: Parameters<Cluster['sendCommand']>): unknown {
-    const [command] = sent;
-    if (command.isSettled) return command.promise;
-    command.setTimeout(this.options.redisOptions?.commandTimeout ?? COMMAND_TIMEOUT_MS);
-    const answer = super.sendCommand(...sent);
-    // The client tries a command that a node refused again, also one that has ended.
-    const { reject } = command;
-    command.reject = (error) => {
-      if (!command.isSettled) reject(error);
-    };
-    return answer;
-  }
-
-  override disconnect(reconnect = false): void {
-    const keepsCommands = isBetweenTries(this);
-    // The client takes itself for one that will connect again when the last of several nodes has ended.
-    if (!reconnect) this.options.enableOfflineQueue = false;
-    super.disconnect(reconnect);
-    if (keepsCommands && !reconnect) this.connect().then(() => super.disconnect(), ignored);
-  }
-}
-
-/** Whether a client waits before it tries to connect again. To disconnect it then leaves its commands without an end; one more try ends them. */
-const isBetweenTries = ({ status }: RedisClient): boolean => status === 'reconnecting';
-
-const ignored = (): void => undefined;
 
 /** A master that becomes a replica answers READONLY, which makes the client reconnect to the new master. */
 function sentinelOptions(
