@@ -131,8 +131,6 @@ interface OpenOptions {
   readonly waitMs: RetryStrategy;
 }
 
-const timeoutOf = (patient: boolean): number => (patient ? PATIENCE_MS : COMMAND_TIMEOUT_MS);
-
 function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): RedisClient {
   const { place } = access;
   const options = {
@@ -140,9 +138,9 @@ function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): Red
     maxRetriesPerRequest: patient ? null : 1,
     connectTimeout: COMMAND_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
-    commandTimeout: timeoutOf(patient),
+    commandTimeout: patient ? PATIENCE_MS : COMMAND_TIMEOUT_MS,
   };
-  // Called with the options of the connection that is about to reconnect, also of a duplicate that BullMQ made.
+  // Called with the options of the connection that is about to reconnect.
   const retryStrategy = function (this: RedisOptions, times: number): number {
     access.refreshOptions(this);
     return waitMs(times);
@@ -181,8 +179,7 @@ function openCluster(
     redisOptions,
     enableOfflineQueue: patient,
     clusterRetryStrategy: waitMs,
-    // With the check, a connection that finds the cluster down would never report it, and a BullMQ worker would wait for ever.
-    // Commands detect it as well.
+    // With the check, a connection that finds the cluster down would never report it. Commands detect it as well.
     enableReadyCheck: false,
     maxRedirections: patient ? Number.POSITIVE_INFINITY : REDIRECTIONS,
     retryDelayOnFailover: pauseMs,

@@ -29,10 +29,10 @@ needs('redis-server')('a queue worker', () => {
   });
 
   /** Adds an input, and the job that its mover would add. */
-  async function addJob(id = 'node.1'): Promise<void> {
-    await sender.sendData(0, 'any', id);
+  async function addJob(): Promise<void> {
+    await sender.sendData(0, 'any', 'node.1');
     const queue = new Queue(QUEUE_NAME, { connection: sender.redis, prefix: queuePrefix(CLUSTER, 0) });
-    await queue.add('input', null, { jobId: id });
+    await queue.add('input', null, { jobId: 'node.1' });
     await queue.close();
   }
 

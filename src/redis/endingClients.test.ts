@@ -15,15 +15,15 @@ const LATE_SLOT = 549;
 
 afterEach(() => vi.useRealTimers());
 
+const connectPatiently = (redisUrl: string) =>
+  connectRedis({ redisUrl }, { maxRetry: millis(1_000), onError: () => undefined, patient: true });
+
 test.each(['redis', 'redis+cluster'])(
   'a patient command waits for %s for a minute, and no longer',
   async (scheme) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const redisUrl = `${scheme}://127.0.0.1:${await freePort()}`;
-    const redis = connectRedis(
-      { redisUrl },
-      { maxRetry: millis(1_000), onError: () => undefined, patient: true },
-    );
+    const redis = connectPatiently(redisUrl);
     let outcome = 'waits';
     const asked = redis.get('key').catch((error: unknown) => {
       outcome = messageOf(error);
@@ -64,9 +64,6 @@ async function startFake(port: number, lateAt = port): Promise<FakeRedis> {
   await once(server.listen(port, '127.0.0.1'), 'listening');
   return { sent: () => sent, server };
 }
-
-const connectPatiently = (redisUrl: string) =>
-  connectRedis({ redisUrl }, { maxRetry: millis(1_000), onError: () => undefined, patient: true });
 
 test.each(['redis', 'redis+cluster'])(
   'a command to %s that has timed out is not sent when Redis is back',
