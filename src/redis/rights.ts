@@ -132,7 +132,6 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   zrevrangebyscore: ['0', '0'],
   zscore: ['0'],
   // Without a key.
-  'client|setname': ['name'],
   'cluster|keyslot': ['key'],
 };
 

@@ -76,7 +76,6 @@ function controllerGrants(cluster: string): readonly RedisGrant[] {
   return [
     CONNECTION,
     TOPOLOGY,
-    both(['client|setname']),
     both(REPLY_COMMANDS, ackReplyKey(cluster, '*'), flowSettingsKey(cluster)),
     both(QUEUE_COMMANDS, `${queuePrefix(cluster, '*')}:*`),
   ];
