@@ -137,7 +137,7 @@ SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nu
        x.epoch, f.seq, u.lag_reason, f.container_name = '' AS is_sandbox, f.node_id, f.cluster_id,
        w.knew AS kubelet_knew, w.why AS kubelet_why, w.at_least_ms AS kubelet_at_least_ms, w.at_most_ms AS kubelet_at_most_ms,
        store.not_negative(u.lag_min_ms - w.at_most_ms) AS publishing_min_ms, store.not_negative(u.lag_max_ms - w.at_least_ms) AS publishing_max_ms,
-       f.day, f.context_id
+       f.day, f.context_id, k.mode_reason
 FROM store.finding f
 LEFT JOIN store.node n ON n.node_id = f.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id
@@ -172,16 +172,19 @@ CROSS JOIN LATERAL (
 -- Likewise its version, which is empty where it is not known: a kubelet that replaced another one before an event was judged did not run when it came.
 LEFT JOIN LATERAL (
   SELECT CASE WHEN after.not_before <= moment.at THEN after.meanwhile ELSE coalesce(before.to_mode, after.from_mode, s.mode) END AS mode,
+         nullif(CASE WHEN after.not_before <= moment.at THEN CASE WHEN after.meanwhile = after.to_mode THEN after.reason END
+                     WHEN before.to_mode IS NOT NULL THEN before.reason
+                     WHEN after.not_before IS NULL THEN s.mode_reason END, '') AS mode_reason,
          CASE WHEN after.not_before > moment.at OR after.not_before IS NULL OR before.version = after.version THEN before.version
               WHEN after.meanwhile = after.to_mode THEN after.version ELSE '' END AS version
   FROM (SELECT coalesce(f.occurred_at, f.window_to, f.detected_at) AS at) moment
   LEFT JOIN LATERAL (
-    SELECT m.to_mode, v.kubelet_version AS version FROM store.mode_change m LEFT JOIN store.context v ON v.context_id = m.context_id
+    SELECT m.to_mode, m.reason, v.kubelet_version AS version FROM store.mode_change m LEFT JOIN store.context v ON v.context_id = m.context_id
     WHERE m.node_id = f.node_id AND m.at <= moment.at
     ORDER BY m.at DESC, m.seq DESC LIMIT 1
   ) before ON true
   LEFT JOIN LATERAL (
-    SELECT m.from_mode, m.to_mode, m.not_before, v.kubelet_version AS version,
+    SELECT m.from_mode, m.to_mode, m.reason, m.not_before, v.kubelet_version AS version,
            CASE WHEN m.from_mode = m.to_mode OR m.proof ->> 'kubelet_restarted' IN ('start_time', 'machine')
                      AND jsonb_typeof(m.proof #> '{after,process_start}') = 'number' THEN m.to_mode ELSE 'Unknown' END AS meanwhile
     FROM store.mode_change m LEFT JOIN store.context v ON v.context_id = m.context_id
@@ -201,7 +204,7 @@ CREATE VIEW plegwatch.findings WITH (security_invoker = true) AS
 SELECT cluster, node, finding_id, kind, event_type, cause, container_id, pod_uid, pod_namespace, pod_name, container_name, window_from, window_to,
        occurred_at, detected_at, resolved_at, lateness_ms, delivery_ms, lag_min_ms, lag_max_ms, lag_anomalous, mode, runtime_name, runtime_version,
        kubelet_version, proof, epoch, seq, lag_reason, is_sandbox, kubelet_knew, kubelet_why, kubelet_at_least_ms, kubelet_at_most_ms,
-       publishing_min_ms, publishing_max_ms
+       publishing_min_ms, publishing_max_ms, mode_reason
 FROM store.finding_detail;
 
 -- From when until when each epoch observed its node, on the timeline of the epoch. An epoch without a record is left out, here and where the

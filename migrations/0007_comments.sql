@@ -63,6 +63,7 @@ COMMENT ON COLUMN plegwatch.findings.occurred_at IS 'when it happened; null if t
 COMMENT ON COLUMN plegwatch.findings.resolved_at IS 'when a missed event came after all, a starved stream recovered, or kubelet_late ended: the change was shown, the pod ended or its container was replaced';
 COMMENT ON COLUMN plegwatch.findings.lateness_ms IS 'time from the transition to its event';
 COMMENT ON COLUMN plegwatch.findings.delivery_ms IS 'time from building the event to its arrival';
+COMMENT ON COLUMN plegwatch.findings.mode_reason IS 'reason for the mode then; null if not known';
 COMMENT ON COLUMN plegwatch.findings.lag_anomalous IS 'whether the status lag is unusual for the node; null with too few to compare';
 COMMENT ON COLUMN plegwatch.findings.proof IS 'evidence as the agent wrote it; the hint stream_starved: the stream was starved then';
 COMMENT ON COLUMN plegwatch.findings.kubelet_knew IS 'kubelet''s own status, for missed and kubelet_late: shown, not_shown or not_observed; null: not recorded';

@@ -12,7 +12,7 @@ const finding = (more: Partial<FindingRow> = {}): FindingRow => ({
     epoch: '',
     seq: 1,
   },
-  ...{ kind: 'missed', event_type: 'STOPPED', cause: 'unannounced_by_list', mode: 'Evented' },
+  ...{ kind: 'missed', event_type: 'STOPPED', cause: 'unannounced_by_list', mode: 'Evented', mode_reason: null },
   ...{ container_id: 'ab12', is_sandbox: false, container_name: 'app' },
   ...{ pod_uid: null, pod_namespace: 'shop', pod_name: 'cart' },
   ...{ window_from: '2026-11-20T10:00:00.000000Z', window_to: '2026-11-20T10:00:05.000000Z' },
@@ -80,6 +80,13 @@ test('the lag of publishing is told apart from that of the kubelet where both ar
   expect(lagOf(finding({ ...lag, publishing_min_ms: 4_360, publishing_max_ms: 6_000 }))).toContain(
     'publishing what the kubelet knew took at least 4360 ms and at most 6000 ms',
   );
+});
+
+test('the consequence of a fallback depends on whether the kubelet ever had events', () => {
+  const fellBack = (mode_reason: string) =>
+    lagOf(finding({ mode: 'Fallback', mode_reason, kubelet_version: 'v1.30.14' }));
+  expect(fellBack('StreamBroke')).toContain('Drain the node or restart the kubelet.');
+  expect(fellBack('NeverConnected')).toContain('It relists every second');
 });
 
 test('a late status says what it proves and does not, and never that an event was received', () => {

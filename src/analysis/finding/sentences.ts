@@ -216,8 +216,8 @@ export const whyLagUnknown = (reason: string): string =>
 
 /** For how long the pod's published status was wrong, and what the kubelet did if it had given up its event stream. */
 export function lagOf(finding: FindingRow): string {
-  const { mode, kubelet_version: kubeletVersion } = finding;
-  const consequence = fallbackConsequence({ mode, reason: null, kubeletVersion });
+  const { mode, mode_reason: reason, kubelet_version: kubeletVersion } = finding;
+  const consequence = fallbackConsequence({ mode, reason, kubeletVersion });
   if (consequence === null) return measuredLagOf(finding);
   return `${measuredLagOf(finding)} The kubelet had given up the event stream. ${CONSEQUENCES[consequence]}`;
 }

@@ -86,7 +86,7 @@ const finding = {
   ...all(text, 'cluster node kind mode'),
   ...all(uuid, 'finding_id epoch'),
   ...some(text, 'event_type cause container_id pod_uid pod_namespace pod_name container_name runtime_name'),
-  ...some(text, 'runtime_version kubelet_version lag_reason kubelet_knew kubelet_why'),
+  ...some(text, 'runtime_version kubelet_version lag_reason kubelet_knew kubelet_why mode_reason'),
   ...some(timestamptz, 'window_from window_to occurred_at resolved_at'),
   ...all(timestamptz, 'detected_at'),
   ...some(float8, 'lateness_ms delivery_ms lag_min_ms lag_max_ms kubelet_at_least_ms kubelet_at_most_ms'),
