@@ -144,7 +144,7 @@ export const CONTROLLER_SETTINGS = {
   podEvents: withDefault(
     'on|off',
     'off',
-    'write an Event on a pod when the end of its container was not announced, or not noticed by the kubelet in time',
+    'write an Event on a pod when the end of its container was not announced, or the kubelet showed it late',
     oneOf('on', 'off'),
   ),
   otlpEndpoint: optional(

@@ -26,7 +26,7 @@ export interface AnswerSource {
 
 /** A server for one client, or one request. */
 export function serverOf(source: AnswerSource): McpServer {
-  const instructions = `plegwatch records which container events kubelets missed, and where the evidence is incomplete. ${UNTRUSTED}\n\n${BEFORE_READING}`;
+  const instructions = `plegwatch records which container events were not delivered to its agents, what each kubelet knew, and where the evidence is incomplete. ${UNTRUSTED}\n\n${BEFORE_READING}`;
   const server = new McpServer({ name: 'plegwatch', version: VERSION }, { instructions });
   for (const [name, tool] of Object.entries(TOOLS)) {
     const description = {

@@ -91,7 +91,7 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
     const records = await received(cluster, 3);
     expect(records.map(({ eventName, severityText, body }) => [eventName, severityText, body])).toEqual([
       ['plegwatch.finding', 'WARN', 'missed STOPPED of shop/cart-1 cart'],
-      ['plegwatch.finding_resolved', 'INFO', 'missed STOPPED of shop/cart-1 cart: resolved'],
+      ['plegwatch.finding_resolved', 'INFO', 'overdue STOPPED of shop/cart-1 cart: resolved'],
       ['plegwatch.mode_change', 'WARN', 'PLEG mode Evented -> Fallback: StreamBroke'],
     ]);
     expect(records[1]?.attributes['log.record.uid']).toBe(`node-b/${findingId}/resolved`);

@@ -258,9 +258,9 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
   },
   "Where does a container's status contradict": (rows) => {
     expect(new Set(rows.map(({ kind, cause }) => `${kind} ${cause}`))).toEqual(
-      new Set(['regression state_went_back']),
+      new Set(['regression state_went_back', 'missed runtime_state_late']),
     );
-    expect(of(rows, { cluster: 'west' }).reduce((total, row) => total + Number(row['nodes']), 0)).toBe(
+    expect(of(rows, { cluster: 'west', kind: 'regression' }).reduce((total, row) => total + Number(row['nodes']), 0)).toBe(
       ending(8).length,
     );
   },

@@ -183,7 +183,8 @@ ORDER BY t.at;
 INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, seq, cluster_id, kind, event_type, cause, container_id, pod_uid,
                            pod_namespace, pod_name, container_name, window_from, window_to, occurred_at, proof)
 SELECT md5(id || 'missed')::uuid, happened_at + interval '32 s', day, node_id, context_id, no * 20 + 17, cluster_id, 'missed', 'STOPPED',
-       'unannounced_by_list', id, 'uid-' || left(sandbox, 12), namespace, pod, 'app', date_bin('5 s', happened_at, '2020-01-01'),
+       CASE no / 20 % 2 WHEN 0 THEN 'runtime_state_late' ELSE 'unannounced_by_list' END,
+       id, 'uid-' || left(sandbox, 12), namespace, pod, 'app', date_bin('5 s', happened_at, '2020-01-01'),
        date_bin('5 s', happened_at, '2020-01-01') + interval '5 s', happened_at,
        jsonb_build_object('v', 1, 'evidence', 'listed_exited',
                           'exactTimes', jsonb_build_object('finishedNs', ((extract(epoch FROM happened_at) * 1e9)::int8)::text,

@@ -1,6 +1,6 @@
 /*
  * Kubernetes Events on Nodes: a kubelet fell back, or the first event of a day was missed; and, on request, on pods: the end of a container was not
- * announced, or the kubelet did not notice it in time. Only the leader writes them.
+ * announced, or the status that the kubelet keeps was late to show it. Only the leader writes them.
  *
  *   occurrence   read from the store while it is at most ten minutes old: backfilled evidence makes no Event
  *   series       another occurrence of the same kind on the same object within half an hour counts in the Event of the first
@@ -73,9 +73,9 @@ const KINDS: Readonly<Record<Occurrence['kind'], EventKind>> = {
     reason: 'ContainerEndNotAnnounced',
     note: (detail) => `No event announced to the agent of plegwatch that ${detail}.`,
   },
-  end_unnoticed: {
+  end_shown_late: {
     about: 'pod',
-    reason: 'ContainerEndNotNoticed',
+    reason: 'ContainerEndShownLate',
     note: (detail) => `The status that the kubelet keeps was late to show that ${detail}.`,
   },
 };

@@ -42,7 +42,7 @@ export const listOccurrences = statement(
   listOccurrencesSql,
   rowOf({
     node: node.name,
-    kind: word('fallback', 'miss', 'end_missed', 'end_unnoticed'),
+    kind: word('fallback', 'miss', 'end_missed', 'end_shown_late'),
     ...{ pod_namespace: finding.pod_namespace, pod_name: finding.pod_name, pod_uid: finding.pod_uid },
     ...{ detail: text, at: modeChange.at },
   }),

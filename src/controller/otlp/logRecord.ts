@@ -97,7 +97,8 @@ function sentenceOf(what: Outgoing['what'], record: Row): string {
     case 'finding':
       return sentenceOfFinding(record);
     case 'finding_resolved':
-      return `${sentenceOfFinding(record)}: resolved`;
+      // An event that came after all was not missed.
+      return `${sentenceOfFinding({ ...record, kind: record['kind'] === 'missed' ? 'overdue' : record['kind'] })}: resolved`;
     case 'mode_change':
       return `PLEG mode ${text(record['from_mode'])} -> ${text(record['to_mode'])}${after(record['reason'])}`;
     case 'pleg_verdict':

@@ -23,7 +23,7 @@ WHERE f.kind = 'missed' AND NOT EXISTS (
     AND (b.detected_at, b.seq) < (f.detected_at, f.seq) AND b.detected_at > f.detected_at - interval '1 day'
 )
 UNION ALL
-SELECT f.node, CASE f.kind WHEN 'missed' THEN 'end_missed' ELSE 'end_unnoticed' END, f.pod_namespace, f.pod_name, f.pod_uid,
+SELECT f.node, CASE f.kind WHEN 'missed' THEN 'end_missed' ELSE 'end_shown_late' END, f.pod_namespace, f.pod_name, f.pod_uid,
        concat_ws(' ', 'container', f.container_name, 'had ended',
                  CASE WHEN f.occurred_at IS NOT NULL
                       THEN 'at ' || to_char(f.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
