@@ -1,10 +1,10 @@
-# `make demo` shows what plegwatch is for. `make check` (a minute), `make test` (half an hour) and `make test-long` (hours) prove
+# `make demo` shows what plegwatch is for. `make check` (a minute), `make test` (20 minutes) and `make test-long` (hours) prove
 # that it works. Each target fetches or builds what it needs (devtools/localServices/prepare) into a cache outside the checkout.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test cluster-test versions lake test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions fleet-database pictures experiment image release keep-release verify-release advisories cluster clean
+.PHONY: help check demo test kubelet-test release-test cluster-test versions lake test-long histories torture soak critest fleet torture-mutants engine-mutants lint lint-style lint-types lint-page-types lint-imports lint-unused lint-words format generate check-generated build bench bench-agent bench-controller bench-page bench-questions fleet-database pictures experiment image release keep-release verify-release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -22,25 +22,33 @@ demo: ## Run the demo on this machine: two real kubelets of which one falls back
 	@./bin/plegwatch-dev demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
 
 # All test processes load the same packages: compiled once, they load faster. For `check`, fewer processes at once than beside kubelets, which mostly wait, cost less.
-check test: export NODE_COMPILE_CACHE := $(CURDIR)/node_modules/.cache/node-compile
+check test kubelet-test release-test: export NODE_COMPILE_CACHE := $(CURDIR)/node_modules/.cache/node-compile
 check: lint ## Run the quick checks while you work: style, types, imports, unit tests, the long ones shortened (a minute)
 	@PLEGWATCH_HISTORIES=100 $(node) node_modules/vitest/vitest.mjs run --project 'unit*' --maxWorkers=$$(($$(nproc) + 2))
 
-test: ## Run all tests on real services (half an hour; TESTS="test/integration/sql" runs only those)
+test: ## Run the tests on real services (20 minutes; TESTS="test/integration/sql" runs only those)
 	@$(call prepare,test)
-	@$(node) node_modules/vitest/vitest.mjs run --project '!cluster' --project '!versions' --project '!spark' $(TESTS)
+	@$(node) node_modules/vitest/vitest.mjs run --project 'unit*' --project integration $(TESTS)
+
+kubelet-test: ## Run the tests on real kubelets that fall back, hang and restart, and the demo's (root; 6 minutes, and 10 to build a kubelet; TESTS as above)
+	@$(call prepare,kubelet-test)
+	@$(node) node_modules/vitest/vitest.mjs run --project kubelet $(TESTS)
+
+release-test: ## Test what users install: the chart in every version of Kubernetes, the image, a signed release (6 minutes, and 10 to build its tools; TESTS as above)
+	@$(call prepare,release-test)
+	@$(node) node_modules/vitest/vitest.mjs run --project release $(TESTS)
 
 cluster-test: ## Install plegwatch in a real cluster of two nodes, and break every part of it (root; 15 minutes)
 	@$(call prepare,cluster)
-	@$(node) node_modules/vitest/vitest.mjs run --project cluster
+	@$(node) node_modules/vitest/vitest.mjs run --project cluster $(TESTS)
 
 versions: ## Try real kubelets 1.28 to 1.37 with real containerds 1.7 to 2.4, and generate what documents say of them (root; half an hour, and as long to build; VERSIONS='1.37 with containerd 2.4')
 	@$(call prepare,versions)
-	@failed=0; $(node) node_modules/vitest/vitest.mjs run --project versions --maxWorkers=2 $(if $(VERSIONS),-t '$(VERSIONS)') || failed=$$?; $(MAKE) --no-print-directory generate; exit $$failed
+	@failed=0; $(node) node_modules/vitest/vitest.mjs run --project versions --maxWorkers=2 $(if $(VERSIONS),-t '$(VERSIONS)') $(TESTS) || failed=$$?; $(MAKE) --no-print-directory generate; exit $$failed
 
 lake: ## Ask a lake of Parquet files the documented questions through Spark (three minutes; fetches 500 MB)
 	@$(call prepare,node npm postgres spark)
-	@$(node) node_modules/vitest/vitest.mjs run --project spark
+	@$(node) node_modules/vitest/vitest.mjs run --project spark $(TESTS)
 
 test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, a million mutated messages, every flipped bit, 100 torture schedules, 100,000 operations on inboxes, a soak, critest, a large fleet, replicas that die, real versions, the long benchmark (root)
 	@$(MAKE) histories HISTORIES=1000000

@@ -1,8 +1,8 @@
 /*
- * Seven projects: `unit` and `unit-alone` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
- * `kubelet` (real kubelets, which mostly wait for the next relist), `versions` (`make versions`), `spark` (`make lake`)
- * and `cluster` (a whole cluster; `make cluster-test`). The first four run side by side: kubelets wait for their relists most of the time. Every file starts services of its own, on
- * ports, folders and control groups of its own.
+ * Projects, by what they need: `unit`, `unit-alone` (quick) and `integration` (processes, Redis, Postgres, runtimes, API server) are `make test`;
+ * `kubelet` (real kubelets), `release` (what users install: chart, image, signed release) and `cluster` (a whole cluster) have targets named after
+ * them; `versions` is `make versions`, `spark` is `make lake`. Files run side by side: every one starts services of its own, on ports, folders and control
+ * groups of its own.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -19,6 +19,7 @@ const filesAsText = {
 };
 
 const KUBELET = ['test/kubelet/**/*.test.ts'];
+const RELEASE = ['test/release/**/*.test.ts'];
 const VERSIONS = ['test/versions/**/*.test.ts'];
 const SPARK = ['test/spark/**/*.test.ts'];
 const CLUSTER = ['test/cluster/**/*.test.ts'];
@@ -29,11 +30,11 @@ const INTEGRATION = [
   'src/agent/observe/stream/subscription*.test.ts',
   'src/cri/listCall.test.ts',
 ];
-const SLOW = [...INTEGRATION, ...KUBELET, ...VERSIONS, ...SPARK, ...CLUSTER];
+const SLOW = [...INTEGRATION, ...KUBELET, ...RELEASE, ...VERSIONS, ...SPARK, ...CLUSTER];
 
 /**
  * Unit tests that replace clocks, modules or methods (`vi`) have a process of their own for each file. The others share a few processes: to start one
- * takes longer than most files. Files of `integration` and `kubelet` share processes too: to load all packages takes 2 s of a processor.
+ * takes longer than most files. Files of `integration`, `kubelet` and `release` share processes too: to load all packages takes 2 s of a processor.
  */
 const ALONE = globSync('{src,devtools,bench,test}/**/*.test.ts').filter(
   (file) => /\bvi\./.test(readFileSync(file, 'utf8')) && !SLOW.some((pattern) => matchesGlob(file, pattern)),
@@ -49,7 +50,7 @@ const LONG = [
   'integration/freeze',
   'kubelet/demo',
   'kubelet/plegUnhealthy',
-  'integration/release',
+  'release/release',
   'integration/runtimes',
   'engine/comparison.property',
   'integration/settings',
@@ -65,7 +66,7 @@ const LONG = [
   'kubelet/podsApi',
   'integration/lake',
   'integration/agentEnds',
-  'integration/chartOnApiServer',
+  'release/chartOnApiServer',
   'integration/disorder',
   'integration/tamperEvidence',
   'integration/outage',
@@ -88,8 +89,8 @@ class LongFilesFirst extends BaseSequencer {
   }
 }
 
-/** More workers than processors: tests wait for timers, relists and other processes; each file of `kubelet` waits nearly all its time. */
-const maxWorkers = availableParallelism() + 4;
+/** More workers than processors: tests wait for timers, relists and other processes. */
+const maxWorkers = availableParallelism() + 5;
 
 /** Waits have deadlines of their own; these bounds only end a test that hangs on a busy machine. */
 const services = {
@@ -131,12 +132,21 @@ export default defineConfig({
           name: 'integration',
           isolate: false,
           include: INTEGRATION,
-          globalSetup: [...services.globalSetup, 'test/support/sharedImage.ts'],
         },
       },
       {
         extends: true,
         test: { ...services, name: 'kubelet', isolate: false, include: KUBELET },
+      },
+      {
+        extends: true,
+        test: {
+          ...services,
+          name: 'release',
+          isolate: false,
+          include: RELEASE,
+          globalSetup: [...services.globalSetup, 'test/support/sharedImage.ts'],
+        },
       },
       {
         extends: true,

@@ -1,5 +1,5 @@
 /*
- * The controller's rights at the API server: those of its parts. The roles of the chart grant exactly these (test/integration/chart.test.ts), and
+ * The controller's rights at the API server: those of its parts. The roles of the chart grant exactly these (test/release/chart.test.ts), and
  * `plegwatch doctor` asks for each of them.
  */
 import type { KubeRight } from '../kube/rights.ts';

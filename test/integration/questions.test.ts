@@ -260,9 +260,12 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(new Set(rows.map(({ kind, cause }) => `${kind} ${cause}`))).toEqual(
       new Set(['regression state_went_back', 'missed runtime_state_late']),
     );
-    expect(of(rows, { cluster: 'west', kind: 'regression' }).reduce((total, row) => total + Number(row['nodes']), 0)).toBe(
-      ending(8).length,
-    );
+    expect(
+      of(rows, { cluster: 'west', kind: 'regression' }).reduce(
+        (total, row) => total + Number(row['nodes']),
+        0,
+      ),
+    ).toBe(ending(8).length);
   },
   'How much later do statuses come': (rows) => {
     const east = of(rows, { cluster: 'east' });

@@ -46,14 +46,24 @@ export default class ClosingLine {
       console.log(`failed: ${where}: ${why}`);
     }
     const failed = modules.filter((module) => failuresOf(module).length > 0);
-    if (failed.length > 0)
-      console.log(
-        `alone: make test TESTS="${failed.map(({ relativeModuleId }) => relativeModuleId).join(' ')}"`,
-      );
+    for (const [target, modules] of Map.groupBy(failed, targetOf)) {
+      const files = modules.map(({ relativeModuleId }) => relativeModuleId).join(' ');
+      console.log(`alone: make ${target} TESTS="${files}"`);
+    }
     console.log(`${count('passed')} passed, ${failures.length} failed, ${count('skipped')} skipped`);
     if (reason === 'interrupted') console.log('The run was interrupted.');
   }
 }
+
+/** The target that runs the files of a project. */
+const TARGETS: Readonly<Record<string, string>> = {
+  kubelet: 'kubelet-test',
+  release: 'release-test',
+  cluster: 'cluster-test',
+  versions: 'versions',
+  spark: 'lake',
+};
+const targetOf = ({ project }: TestModule): string => TARGETS[project.name] ?? 'test';
 
 /** A failure outside a test (a file that cannot be loaded, a hook) is a failure too. */
 function failuresOf(module: TestModule): readonly TestFailure[] {

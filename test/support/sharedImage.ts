@@ -25,7 +25,7 @@ export default function setup(): () => void {
 /** Returns the folder of its archives, once nobody else builds them. */
 export async function sharedImage(): Promise<string> {
   const folder = process.env[FOLDER];
-  if (folder === undefined) throw new Error('only the project integration has this image');
+  if (folder === undefined) throw new Error('only the project release has this image');
   const images = join(folder, 'image');
   const build = ['-c', BUILD, where('image-node'), images, IMAGE];
   await promisify(execFile)('flock', [folder, 'sh', ...build], { cwd: ROOT });
