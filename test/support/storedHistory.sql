@@ -54,7 +54,7 @@ INSERT INTO store.context (node_id, cluster_id, epoch, context_no, runtime_name,
                            overdue_after_us, missed_after_us, late_after_us)
 SELECT m.node_id, m.cluster_id, m.epoch, no, CASE WHEN m.number % 3 = 2 THEN 'cri-o' ELSE 'containerd' END,
        (ARRAY['2.0.5', '2.1.4', '1.33.1'])[m.number % 3 + 1],
-       CASE WHEN n.name = 'west-093' AND no = 1 THEN 'v1.31.9' WHEN no = 2 AND m.number % 10 = 0 THEN 'v1.37.2'
+       CASE WHEN n.name = 'west-043' AND no = 1 THEN 'v1.31.9' WHEN no = 2 AND m.number % 10 = 0 THEN 'v1.37.2'
             ELSE (ARRAY['v1.35.4', 'v1.36.2'])[no] END, '0.1.0', 5e6, 2e6, 30e6, 1e6
 FROM member m JOIN store.node n ON n.node_id = m.node_id, generate_series(1, 2) AS no;
 UPDATE store.node n SET context_id = x.context_id FROM store.context x WHERE x.node_id = n.node_id AND x.context_no = 2;
@@ -275,13 +275,13 @@ JOIN (VALUES
   (8, '4 days 2 hours', 'Unknown', 'NodeStatusUnknown', '{kubelet_silent}'), (8, '4 days 2 hours 30 minutes', 'True', 'KubeletReady', '{}'),
   (9, '3 days 5 minutes', 'False', 'KubeletNotReady', '{network}'), (9, '3 days 7 minutes', 'True', 'KubeletReady', '{}')
 ) AS r (number, after, status, reason, causes) ON r.number = m.number % 10;
--- The kubelet 1.31 of west-093 fell back, as those of all nodes 3. It never showed that a container stopped which it had started before; that of a
+-- The kubelet 1.31 of west-043 fell back, as those of all nodes 3. It never showed that a container stopped which it had started before; that of a
 -- later one it showed at once.
 INSERT INTO store.status_lag (node_id, cluster_id, at, event_type, lag_min_ms, lag_max_ms, happened_at, container_id, pod_namespace, pod_name, container_name)
 SELECT l.node_id, l.cluster_id, m.began + s.stopped + interval '15 minutes', 'STOPPED', s.lag_min_ms, s.lag_max_ms, m.began + s.stopped, l.id, l.namespace, l.pod, 'app'
 FROM member m
 JOIN life l ON l.node_id = m.node_id
-JOIN store.node n ON n.node_id = m.node_id AND n.name = 'west-093'
+JOIN store.node n ON n.node_id = m.node_id AND n.name = 'west-043'
 JOIN (VALUES ('job-2-3', interval '2 days 4 hours', 895000, NULL), ('job-2-4', '2 days 4 hours', 900, 2100)) AS s (pod, stopped, lag_min_ms, lag_max_ms)
   ON s.pod = l.pod;
 
