@@ -11,6 +11,7 @@ import type { LocalContainerd } from '../../devtools/localServices/containerd.ts
 import { where } from '../../devtools/localServices/where.ts';
 import { type CriTestClient, connectCri } from '../../devtools/simulator/criClient.ts';
 import type { PodDriver } from '../../devtools/simulator/podDriver.ts';
+import { plegwatch } from '../support/commandLine.ts';
 import { needs } from '../support/needs.ts';
 import { shimOf } from '../support/shims.ts';
 import { freeze, thaw } from '../support/sigstop.ts';
@@ -106,7 +107,7 @@ exec ${where('runc')} "$@"
       }
 
       async function watch(node: string) {
-        await bed.watch(node, containerd.socket);
+        const watched = await bed.watch(node, containerd.socket);
         await waitFor('the pods were listed', async () => {
           const rows = await bed.system.sql(
             'SELECT FROM plegwatch.relist_minutes WHERE node = $1 AND containers > 0',
@@ -114,6 +115,13 @@ exec ${where('runc')} "$@"
           );
           return rows.length > 0;
         });
+        return watched;
+      }
+
+      /** The lines about hangs that `plegwatch timeline` prints. */
+      async function timelineOf(node: string) {
+        const { stdout } = await plegwatch(['timeline', node, '--database-url', bed.system.postgres.url]);
+        return stdout.split('\n').filter((line) => / hang {2}/.test(line));
       }
 
       test(`waits for the one container whose shim ${SHIM[version]}: it is named, no other is, and the hang ends with that of the shim`, {
@@ -121,7 +129,7 @@ exec ${where('runc')} "$@"
       }, async () => {
         const node = `hung-container-${version}`;
         const { sandbox, uid, containerId, hold, release } = await podToHold();
-        await watch(node);
+        const watched = await watch(node);
         const { end } = await hold();
         const held = performance.now();
         const hang = await hangWith(node, 'container');
@@ -132,6 +140,21 @@ exec ${where('runc')} "$@"
           ...{ list_call: 'ListContainers', to_at: null, pod_namespace: 'shop', pod_name: 'held' },
           ...{ pod_uid: uid, container_name: 'app', container_id: containerId, unanswered: 1 },
         });
+        // At the latest when the others are asked for again: the search is in their second round then.
+        expect(Number(hang?.['asked'])).toBeLessThan(2 * Number(hang?.['listed']));
+        expect((await watched.report())?.listHang).toMatchObject({
+          ...{
+            call: 'ListContainers',
+            verdict: 'Container',
+            heldUpBy: 'shop/held/app',
+            containerID: containerId,
+          },
+        });
+        expect(await timelineOf(node)).toEqual([
+          expect.stringMatching(
+            /ListContainers hung until now: shop\/held app \(ListContainers waits for this container: /,
+          ),
+        ]);
         // Statuses that the list does not wait for are answered all the time.
         const { status } = await cri.call('podSandboxStatus', { podSandboxId: sandbox, verbose: false });
         expect(status?.id).toBe(sandbox);
