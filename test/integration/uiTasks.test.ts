@@ -182,6 +182,35 @@ needs('postgres', 'chromium')('the questions that people bring to the page', () 
     folder.remove();
   });
 
+  test('a list that hung is shown with the name of the container that it waited for', async () => {
+    await query(
+      databaseUrl,
+      `UPDATE store.relist_minute m
+       SET hang_from = m.minute, hang_to = m.ended_at, hang_call = 'ListContainers', hang_verdict = 'container', hang_waited_us = 200000000,
+           hang_listed = 40, hang_asked = 9, hang_quick = 8, hang_unanswered = 1, slow_status_key = o.container_key
+       FROM store.container o
+       WHERE o.node_id = m.node_id AND o.day = m.day AND o.container_name = 'app' AND m.minute <= $1 AND m.ended_at > $1
+         AND m.node_id = (SELECT node_id FROM store.node WHERE name = 'east-003')`,
+      [fellBack],
+    );
+    const [hang] = await query<{ pod: string; why: string }>(
+      databaseUrl,
+      `SELECT pod_namespace || '/' || pod_name AS pod, why FROM plegwatch.list_hangs WHERE node = 'east-003' AND verdict = 'container'`,
+    );
+    const from = new Date(fellBack.getTime() - 15 * MINUTE).toISOString();
+    const to = new Date(fellBack.getTime() + 15 * MINUTE).toISOString();
+    const tab = await open(`#/node/east/east-003?from=${from}&to=${to}`);
+    const rows = tab.page.getByLabel('Lists that hung', { exact: true }).locator('tbody tr');
+    await rows.first().waitFor();
+    expect(await rows.count()).toBe(1);
+    expect(await rows.locator('td').allTextContents()).toEqual([
+      ...[expect.any(String), expect.any(String)],
+      ...[`${hang?.pod} app`, hang?.why],
+    ]);
+    expect(await tab.barriers()).toEqual([]);
+    await tab.close();
+  });
+
   /** The rows of a table as it is saved: the fields of each. */
   const savedRows = async (page: Page, name: string) => {
     const [download] = await Promise.all([
