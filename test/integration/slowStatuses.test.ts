@@ -1,9 +1,13 @@
 /*
  * Which pod or container makes relists hang, with the built programs. A runtime that never answers for the status of one sandbox, and a kubelet
- * whose relists hang (kubernetes#93886); a runtime that holds the lock of one container's status, so that ListContainers hangs (containerd#12680).
+ * whose relists hang (kubernetes#93886); a runtime that holds the lock of one container's status, so that ListContainers hangs (containerd#12680);
+ * one that answers all but ListPodSandbox; and a node whose tasks wait for a processor.
  */
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { run } from '../../devtools/localServices/process.ts';
+import { run, startProcess } from '../../devtools/localServices/process.ts';
+import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { CLI } from '../support/build.ts';
 import {
@@ -15,17 +19,21 @@ import {
   removeAuthority,
 } from '../support/fakeKubelet.ts';
 import { needs } from '../support/needs.ts';
+import { freeze, thaw } from '../support/sigstop.ts';
 import { CLUSTER, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const NODE = 'node-1';
 /** A minute may end just before the status hangs, and on a busy machine other statuses are slow as well. */
 const WITHIN_MS = 900_000;
+/** More than a tenth of a minute. */
+const STALL_US = 15_000_000;
 
 let system: System;
 let authority: Authority;
 let runtime: SimulatedRuntime;
 let kubelet: FakeKubelet;
+let proxy: CriProxy;
 
 needs('redis-server', 'postgres')('the pod that makes relists hang', () => {
   beforeAll(async () => {
@@ -33,10 +41,12 @@ needs('redis-server', 'postgres')('the pod that makes relists hang', () => {
     kubelet = await FakeKubelet.start(authority);
     system = await System.start({ kube: false });
     runtime = await startSimulatedRuntime({ socket: system.folder('cri.sock'), seed: 1 });
+    proxy = await startCriProxy({ upstream: runtime.socket, socket: system.folder('proxy.sock') });
     await system.controller();
   });
   afterAll(async () => {
     await system?.stop();
+    await proxy?.stop();
     await runtime?.stop();
     await kubelet?.stop();
     removeAuthority(authority);
@@ -158,6 +168,117 @@ needs('redis-server', 'postgres')('the pod that makes relists hang', () => {
     await system.expectNoDifference();
   });
 
+  test('ListPodSandbox that hangs alone, while every status is answered, is the runtime, and no container or pod is named', {
+    timeout: 2 * WITHIN_MS,
+  }, async () => {
+    const node = 'node-3';
+    runtime.core.hangingStatuses.clear();
+    for (const name of ['mail', 'news']) runtime.runPod({ name, namespace: 'shop', containers: ['app'] });
+    const agent = await system.agent(node, proxy.socket, {
+      kubeletUrl: kubelet.url.href,
+      kubeletCaFile: authority.caFile,
+      relistPeriod: '1s',
+      intervalScrape: '1s',
+    });
+    await waitFor('the pods were listed', async () => (await minutesOf(node)).length > 0, WITHIN_MS);
+    proxy.hold('ListPodSandbox');
+    const hang = await waitFor(
+      'every status was answered',
+      async () => (await hangsOf(node)).find(({ verdict }) => verdict === 'none'),
+      WITHIN_MS,
+    );
+    expect(hang).toMatchObject({
+      ...{ list_call: 'ListPodSandbox', to_at: null, pod_name: null, container_id: null, unanswered: 0 },
+      why: 'ListPodSandbox does not answer, but every status does',
+    });
+    expect(Number(hang['asked'])).toBeGreaterThanOrEqual(Number(hang['listed']));
+    expect(await reportOf(node)).toMatchObject({
+      listHang: { call: 'ListPodSandbox', verdict: 'None', heldUpBy: 'runtime' },
+    });
+    const entries = await system.sql(
+      "SELECT * FROM plegwatch.timeline($1, $2, '-infinity') WHERE kind = 'hang'",
+      ...[CLUSTER, node],
+    );
+    expect(entries).toMatchObject([{ what: 'ListPodSandbox', pod: null, container_id: null, until: null }]);
+    const verdict = await waitFor(
+      'a minute in which the kubelet hung has a verdict',
+      async () =>
+        (
+          await system.sql(
+            "SELECT * FROM plegwatch.pleg_verdicts WHERE node = $1 AND list_call = 'ListPodSandbox' AND why = $2",
+            ...[node, hang['why']],
+          )
+        )[0],
+      WITHIN_MS,
+    );
+    expect(verdict).toMatchObject({ verdict: 'runtime', pod_name: null, container_id: null });
+    proxy.hold();
+    const ended = await waitFor(
+      'the end of the hang is stored',
+      async () => {
+        const rows = await hangsOf(node);
+        return rows[0]?.['to_at'] instanceof Date ? rows : undefined;
+      },
+      WITHIN_MS,
+    );
+    expect(ended).toMatchObject([{ list_call: 'ListPodSandbox', verdict: 'none' }]);
+    await system.end(agent);
+    await system.expectNoDifference();
+  });
+
+  needs('pressure')('a node whose tasks wait for a processor', () => {
+    test('is the verdict if its agent did not run either, by the pressure that the kernel reports', {
+      timeout: 2 * WITHIN_MS,
+    }, async () => {
+      const node = 'node-4';
+      // They run when nothing else does, and one of them always waits.
+      const idlers = await Promise.all(
+        Array.from({ length: availableParallelism() + 1 }, () =>
+          startProcess({
+            ...{ name: 'idler', command: 'chrt', logFile: system.folder('idlers.log') },
+            args: ['--idle', '0', 'sh', '-c', 'while :; do :; done'],
+          }),
+        ),
+      );
+      try {
+        const agent = await system.agent(node, proxy.socket, {
+          kubeletUrl: kubelet.url.href,
+          kubeletCaFile: authority.caFile,
+          intervalScrape: '1s',
+        });
+        await waitFor('the pods were listed', async () => (await minutesOf(node)).length > 0, WITHIN_MS);
+        const before = proxy.calls.get('ListContainers') ?? 0;
+        proxy.hold('ListContainers');
+        await waitFor('a list is under way', () => (proxy.calls.get('ListContainers') ?? 0) > before);
+        const waited = waitedForProcessor();
+        await freeze(agent.pid);
+        await waitFor('tasks have waited for long', () => waitedForProcessor() > waited + STALL_US);
+        proxy.hold();
+        thaw(agent.pid);
+        const verdict = await waitFor(
+          'the minute has a verdict',
+          async () =>
+            (
+              await system.sql(
+                "SELECT * FROM plegwatch.pleg_verdicts WHERE node = $1 AND verdict = 'node'",
+                node,
+              )
+            )[0],
+          WITHIN_MS,
+        );
+        // A busy disk would be named first.
+        expect(verdict['why']).toMatch(
+          /^tasks of the node waited for its (processor|disk) for \d+ % of the time, and the agent did not run for \d+ %$/,
+        );
+        expect(Number(verdict['cpu_some'])).toBeGreaterThanOrEqual(0.9);
+        await system.end(agent);
+        await system.expectNoDifference();
+      } finally {
+        await Promise.all(idlers.map((idler) => idler.stop()));
+      }
+    });
+  });
+
   /** The status, as `plegwatch report` prints it. */
   async function reportOf(node: string): Promise<unknown> {
     const args = ['report', '--node', node, '--output', 'json', '--database-url', system.postgres.url];
@@ -169,3 +290,7 @@ needs('redis-server', 'postgres')('the pod that makes relists hang', () => {
   const minutesOf = (node: string) =>
     system.sql('SELECT minute FROM plegwatch.relist_minutes WHERE node = $1 AND containers > 0', node);
 });
+
+/** For how long at least one task has waited, in microseconds. */
+const waitedForProcessor = (): number =>
+  Number(/^some .*total=(\d+)$/m.exec(readFileSync('/proc/pressure/cpu', 'utf8'))?.[1]);
