@@ -144,6 +144,19 @@ function read<T>(call: string, type: MessageFns<T>, bytes: Buffer): T {
   }
 }
 
+/**
+ * The runtime knows the deadline too, and may cancel the call before our timer does: then that is the cause (grpc-go,
+ * internal/transport/http2_client.go, handleRSTStream).
+ */
+function failureOf(
+  method: keyof typeof RuntimeServiceDefinition.methods,
+  error: ServiceError,
+  deadline: number,
+): CriError {
+  if (error.code === status.CANCELLED && Date.now() >= deadline) error.code = status.DEADLINE_EXCEEDED;
+  return new CriError(RuntimeServiceDefinition.methods[method].name, error);
+}
+
 /** Ends a call, whatever the runtime does. */
 export interface CallBounds {
   readonly timeoutMs: number;
@@ -216,16 +229,16 @@ export class CriClient {
     bounds: CallBounds,
   ): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const options = { deadline: Date.now() + bounds.timeoutMs };
+      const deadline = Date.now() + bounds.timeoutMs;
       const call = this.#client.makeUnaryRequest(
         path(method),
         unchanged,
         unchanged,
         request,
-        options,
+        { deadline },
         (error, answer) => {
           release();
-          if (error !== null) reject(new CriError(RuntimeServiceDefinition.methods[method].name, error));
+          if (error !== null) reject(failureOf(method, error, deadline));
           else resolve(answer ?? Buffer.alloc(0));
         },
       );
@@ -241,8 +254,10 @@ export class CriClient {
     take: (batch: Buffer) => void,
   ): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const options = { deadline: Date.now() + bounds.timeoutMs };
-    const stream = this.#client.makeServerStreamRequest(path(method), unchanged, unchanged, request, options);
+    const deadline = Date.now() + bounds.timeoutMs;
+    const stream = this.#client.makeServerStreamRequest(path(method), unchanged, unchanged, request, {
+      deadline,
+    });
     let refused = false;
     stream.on('data', (batch: Buffer) => {
       // Was under way when the call was cancelled.
@@ -255,9 +270,7 @@ export class CriClient {
         stream.cancel();
       }
     });
-    stream.on('error', (error: ServiceError) =>
-      reject(new CriError(RuntimeServiceDefinition.methods[method].name, error)),
-    );
+    stream.on('error', (error: ServiceError) => reject(failureOf(method, error, deadline)));
     stream.on('end', resolve);
     return promise.finally(cancelOn(bounds.signal, stream));
   }
