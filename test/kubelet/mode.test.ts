@@ -34,6 +34,13 @@ interface ChangeRow extends Record<string, unknown> {
   };
 }
 
+/** A state of the stream, or a mode. */
+interface LoggedChange {
+  readonly state?: string;
+  readonly to?: string;
+  readonly reason: string;
+}
+
 const bed = new SystemBed({ kube: true });
 
 needs(
@@ -87,6 +94,7 @@ needs(
         : true,
     );
     await relistsOften(node);
+    await subscribedAgain(node);
     // The restart that ended the agent's stream also ended the kubelet's, which has relisted far more often since.
     const [proof, ...more] = await bed.system.sql(documentedSql('Which kubelets fell back in 30 days'));
     expect(more).toEqual([]);
@@ -104,6 +112,14 @@ needs(
     const per = (when: string) => Number(proof?.[`relists_per_minute_${when}`]);
     // Most relists before the restart are from the kubelet's start a moment earlier.
     expect(per('after')).toBeGreaterThan(per('before'));
+    const known = logged(node).length;
+    await containerd.restart();
+    await subscribedAgain(node, known);
+    const all = logged(node);
+    const why = all.slice(all.findIndex(({ to }) => to === 'Fallback')).map(({ reason }) => reason);
+    expect(why).toContain('the stream ended and is retried');
+    // It waited at most until it knew that the kubelet had given up.
+    expect(why).not.toContain('waiting for the kubelet to subscribe first');
 
     await kubelet.restart();
     const again = await modeIs(node, 'Evented');
@@ -294,6 +310,24 @@ async function relistsOften(node: WatchedNode): Promise<void> {
     discarded: '0',
   });
 }
+
+/** What the agent has logged of its stream, and of the kubelet's mode. */
+const logged = ({ agent }: WatchedNode): LoggedChange[] =>
+  agent
+    .log()
+    .split('\n')
+    .filter((line) => /"msg":"(event stream state|kubelet mode) changed"/.test(line))
+    .map((line) => JSON.parse(line));
+
+/** Waits until the agent is subscribed, by what it has logged after that many changes. */
+const subscribedAgain = (node: WatchedNode, known = 0): Promise<boolean> =>
+  waitFor(
+    'the agent is subscribed again',
+    () =>
+      logged(node)
+        .slice(known)
+        .findLast(({ state }) => state !== undefined)?.state === 'Connected',
+  );
 
 const modeMetric = ({ agent }: WatchedNode, mode: string) =>
   metric(agent, `plegwatch_kubelet_mode{mode="${mode}"}`);
