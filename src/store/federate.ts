@@ -16,7 +16,13 @@ import {
   databaseSettingOf,
   readDatabaseAccess,
 } from './databaseAccess.ts';
-import { explainDatabaseError, isOfDatabase, reasonOf } from './databaseError.ts';
+import {
+  explainDatabaseError,
+  isLockTimeout,
+  isMadeAlready,
+  isOfDatabase,
+  reasonOf,
+} from './databaseError.ts';
 import {
   type Group,
   hasNodes,
@@ -27,17 +33,19 @@ import {
   sharedBy,
   viewsDdl,
 } from './fleetSchema.ts';
+import { lockedError } from './lockHolders.ts';
 import { defaultMigrationsDir, readMigrations } from './migrations.ts';
 import type { SqlRunner } from './runner.ts';
 import { command } from './statement.ts';
 import {
-  beginFederate,
   fleetBasis,
   inPlainSession,
+  inPostgresNames,
   listClusters,
   listDependents,
   listGroupServers,
   listPublished,
+  lockFederate,
 } from './statements.ts';
 
 export interface FederateOptions extends DatabaseSettings {
@@ -46,7 +54,12 @@ export interface FederateOptions extends DatabaseSettings {
   /** A role of the fleet database that reads as these users of the groups. Default: its owner, and the fleet is made of these groups. */
   readonly reader?: string | undefined;
   readonly log: Logger;
+  /** For tests. Default: {@link LOCK_WAIT_MS}. */
+  readonly lockWaitMs?: number;
 }
+
+/** How long to wait for each lock: another run, or the readers of a view. */
+const LOCK_WAIT_MS = 60_000;
 
 /** Throws SETTING_INVALID for a group or database that cannot be used, and what {@link withClient} does of each group. */
 export async function federate(options: FederateOptions): Promise<void> {
@@ -66,8 +79,7 @@ export async function federate(options: FederateOptions): Promise<void> {
     );
   await withClient(options, 'plegwatch federate', async (sql) => {
     try {
-      await sql.run(command('BEGIN'));
-      await sql.run(beginFederate);
+      await begin(sql, options);
       const { role, dblink } = await basisOf(sql, options);
       if (reader === undefined) await removeEarlier(sql, groups, options);
       await mapUsers(sql, groups, reader ?? role);
@@ -79,7 +91,9 @@ export async function federate(options: FederateOptions): Promise<void> {
       }
       await sql.run(command('COMMIT'));
     } catch (error) {
-      throw explainDatabaseError(options, error);
+      if (!isLockTimeout(error)) throw explainDatabaseError(options, error);
+      await sql.run(command('ROLLBACK'));
+      throw await lockedError(sql, options, error);
     }
   });
   log.info(
@@ -88,10 +102,26 @@ export async function federate(options: FederateOptions): Promise<void> {
   );
 }
 
+/** Begins the transaction of a run, when no other one is under way. */
+async function begin(sql: SqlRunner, options: FederateOptions): Promise<void> {
+  await sql.run(command('BEGIN'));
+  await sql.run(inPostgresNames);
+  await sql.run(command(`SET LOCAL lock_timeout = ${options.lockWaitMs ?? LOCK_WAIT_MS}`));
+  try {
+    await sql.run(lockFederate);
+  } catch (error) {
+    // By another first run.
+    if (!isMadeAlready(error)) throw error;
+    await sql.run(command('ROLLBACK'));
+    await begin(sql, options);
+  }
+}
+
 /** Makes `role` in each group the user that is named for it. */
 async function mapUsers(sql: SqlRunner, groups: readonly Group[], role: string): Promise<void> {
   for (const group of groups)
     await sql.run(command(mappingDdl(group, role))).catch((error: unknown) => {
+      if (isLockTimeout(error)) throw error;
       throw new PlegwatchError(
         'SETTING_INVALID',
         `The role ${role} cannot be given a user in group ${group.name}: ${messageOf(error)}.`,

@@ -1,5 +1,5 @@
 /*
- * Holders of locks on the tables of the store: said where a migration or a maintenance waited for them in vain.
+ * Holders of locks on the tables of the store, or the views of a fleet: said where a migration, a maintenance or a run of `federate` waited for them in vain.
  */
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
 import { type DatabaseSettings, databaseAt } from './databaseAccess.ts';

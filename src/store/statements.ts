@@ -99,9 +99,12 @@ export const fleetBasis = statement(
     ...{ has_evidence: bool, is_fleet: bool, has_schema: bool },
   }),
 );
-/** Until the transaction ends, no other run begins, and a name without a schema is one of Postgres's own. */
-export const beginFederate = command(
-  "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '60s'; SELECT pg_advisory_xact_lock(hashtext('plegwatch federate'))",
+/** Until the transaction ends, a name without a schema is one of Postgres's own. */
+export const inPostgresNames = command('SET LOCAL search_path = pg_catalog, pg_temp');
+/** Until the transaction ends, no other run begins. No reader can lock this table, and no group has the name of its schema. */
+export const lockFederate = command(
+  `CREATE SCHEMA IF NOT EXISTS plegwatch__federate; CREATE TABLE IF NOT EXISTS plegwatch__federate.run ();
+   LOCK TABLE plegwatch__federate.run IN SHARE ROW EXCLUSIVE MODE`,
 );
 export const listDependents = statement(listDependentsSql, rowOf({ dependent: text }));
 export const listGroupServers = statement(listGroupServersSql, rowOf({ server: name, options: textArray }));

@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { migrate } from '../../src/store/migrate.ts';
 import { listPublished } from '../../src/store/statements.ts';
@@ -239,6 +240,58 @@ needs('postgres')('a fleet database', () => {
     await Promise.all([1, 2, 3].map(() => federateGroups(own, readers)));
     await Promise.all([1, 2, 3].map(() => federateGroups(own, readers)));
     expect(await nodesOf(own)).toEqual(['lima', 'paris', 'rome']);
+  });
+
+  it('no lock that a reader can take holds up a run, but for that on a view, and who has this one is named', async () => {
+    const own = await emptyFleet(server);
+    await federateGroups(own, readers);
+    const connectionString = await server.role(own, 'reader');
+    const role = userOf(connectionString);
+    const users = { east: await readerOf(east, 'rome'), west: await readerOf(west, 'lima') };
+    const run = (of?: string) => federateGroups(own, of === undefined ? readers : users, of, undefined, 300);
+    const isHeldUp = (on: string) => ({
+      code: 'DATABASE_TIMEOUT',
+      message: expect.stringMatching(
+        `did not grant a lock: .*: pid \\d+ \\(role ${role}, a reader\\) on ${on}\\.$`,
+      ),
+    });
+    const client = new Client({ connectionString, application_name: 'a reader' });
+    await client.connect();
+    try {
+      await client.query("SELECT pg_advisory_lock(hashtext('plegwatch federate'))");
+      await client.query('CREATE TEMP VIEW kept AS SELECT node FROM plegwatch.nodes');
+      await client.query(
+        'CREATE FUNCTION pg_temp.kept() RETURNS int8 LANGUAGE sql RETURN (SELECT count(*) FROM plegwatch.nodes)',
+      );
+      await expect(
+        client.query('BEGIN; LOCK TABLE plegwatch__federate.run IN ACCESS SHARE MODE'),
+      ).rejects.toThrow('permission denied');
+      await client.query('ROLLBACK');
+      await run();
+      await run(role);
+      await client.query('BEGIN; LOCK TABLE plegwatch.nodes IN ACCESS SHARE MODE');
+      await expect(run()).rejects.toMatchObject(isHeldUp('nodes'));
+      await run(role);
+      await client.query('ROLLBACK; BEGIN; DROP USER MAPPING FOR CURRENT_USER SERVER plegwatch_east');
+      await expect(run(role)).rejects.toMatchObject(isHeldUp('rows'));
+    } finally {
+      await client.end();
+    }
+    await run();
+    expect(await nodesOf(own)).toEqual(['lima', 'paris', 'rome']);
+  });
+
+  it('names the run that it waits for', async () => {
+    const own = await emptyFleet(server);
+    await federateGroups(own, readers);
+    const other = new Client({ connectionString: own, application_name: 'plegwatch federate' });
+    await other.connect();
+    await other.query('BEGIN; LOCK TABLE plegwatch__federate.run IN SHARE ROW EXCLUSIVE MODE');
+    await expect(federateGroups(own, readers, undefined, undefined, 100)).rejects.toMatchObject({
+      code: 'DATABASE_TIMEOUT',
+      message: expect.stringMatching(/pid \d+ \(role t\d+, plegwatch federate\) on run\./),
+    });
+    await other.end();
   });
 
   it('is no database of a controller: commands say so, and migrate changes nothing', async () => {

@@ -28,6 +28,7 @@ export async function federateGroups(
   groups: GroupUrls,
   reader?: string,
   databaseCaFile?: string,
+  lockWaitMs?: number,
 ): Promise<void> {
   const groupsDir = mkdtempSync(join(tmpdir(), 'plegwatch-groups-'));
   try {
@@ -35,7 +36,14 @@ export async function federateGroups(
       mkdirSync(join(groupsDir, name));
       writeFileSync(join(groupsDir, name, 'url'), `${url}\n`);
     }
-    await federate({ databaseUrl, groupsDir, reader, databaseCaFile, log: silent });
+    await federate({
+      databaseUrl,
+      groupsDir,
+      reader,
+      databaseCaFile,
+      log: silent,
+      ...(lockWaitMs === undefined ? {} : { lockWaitMs }),
+    });
   } finally {
     rmSync(groupsDir, { recursive: true });
   }
