@@ -18,14 +18,17 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { runExport } from '../../src/analysis/export/command.ts';
 import { EXPORTED_VIEWS } from '../../src/analysis/export/views.ts';
+import { openReadStore } from '../../src/store/fleet.ts';
 import { deleteExpiredEpochs } from '../../src/store/statements.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { CLI } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
 import { commitAll } from '../support/committed.ts';
-import { query, startServer, type TestServer } from '../support/database.ts';
+import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { evidence, NODE_INFO, NOT_READY, UNHEALTHY } from '../support/evidence.ts';
 import { askDuckDb, askPostgres, lakeSql } from '../support/lake.ts';
 import { needs } from '../support/needs.ts';
@@ -275,6 +278,45 @@ needs('postgres')('plegwatch export --format parquet', () => {
     for (const at of [0, 1, 2])
       expect(runs.map(({ lines }) => lines[at]?.includes(': kept')).sort()).toEqual([false, true]);
     expect(isAsListed(view)).toBe(true);
+  });
+
+  test('no lock that a reader can take holds up a run for longer than its bound, and who has it is named', async () => {
+    const view = 'findings';
+    await storeDay('node-a');
+    const role = await server.role(databaseUrl, 'stranger');
+    const stranger = new Client({ connectionString: role, application_name: 'a reader' });
+    await stranger.connect();
+    const store = await openReadStore({ databaseUrl: reader, databaseSecretDir: undefined, log: silent });
+    const [from, to] = [new Date(DAY), new Date(TODAY)];
+    const failed: unknown[] = [];
+    const run = (lockWaitMs: number) =>
+      runExport({
+        ...{ store, views: [view, 'gaps'], format: 'parquet', dir, cluster: undefined, from, to },
+        ...{ print: () => undefined, fail: (of, error) => failed.push([of, error]), lockWaitMs },
+      });
+    try {
+      const key = `hashtextextended('plegwatch export ${view} of test', 0)`;
+      for (const mode of ['', '_shared']) {
+        await stranger.query(`SELECT pg_advisory_lock${mode}(${key})`);
+        await run(500);
+        await stranger.query('SELECT pg_advisory_unlock_all()');
+        expect(failed.splice(0)).toEqual([
+          [
+            view,
+            expect.objectContaining({
+              code: 'DATABASE_TIMEOUT',
+              message: `Another session keeps the lock of plegwatch export ${view} of test: pid ${Reflect.get(stranger, 'processID')} (role ${new URL(role).username}, a reader).`,
+            }),
+          ],
+        ]);
+      }
+      expect([existsSync(fileOf(view)), isAsListed('gaps')]).toEqual([false, true]);
+      await run(0);
+      expect([failed, isAsListed(view)]).toEqual([[], true]);
+    } finally {
+      await stranger.end();
+      await store.close();
+    }
   });
 
   test('a file with a changed byte is written again, or is an error once Postgres no longer has its day', async () => {

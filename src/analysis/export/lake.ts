@@ -8,7 +8,7 @@
  *
  * A day is written from one snapshot, which also says what is known of the day. If its rows can change later, each run writes it as long as Postgres
  * has all of them. A file appears under its name with all its bytes. The manifest lists it just before: a run that is killed in between leaves
- * the complete file beside it, to which the next run gives its name. Two runs write one view of a cluster one after the other.
+ * the complete file beside it, to which the next run gives its name. Two runs write one view of a cluster one after the other, or one of them gives up.
  */
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,11 +29,17 @@ import { readSettings } from '../../store/store.ts';
 import { Digest, type Files, isListed, type ListedFile, readManifest, writeManifest } from './manifest.ts';
 import { type LakeColumn, type LakeRow, lakeColumn, parquetOf } from './parquetFile.ts';
 import type { ExportCommand, ViewExport } from './request.ts';
-import { BEGIN, COMMIT, readDayState, readToday, tryLock } from './statements.ts';
+import { BEGIN, COMMIT, findLockHolder, readDayState, readToday, tryLock } from './statements.ts';
 import { EXPORTED_VIEWS, LAKE_VIEWS } from './views.ts';
 
 const DAY_MS = 86_400_000;
 const LOCK_PAUSE_MS = 500;
+/** How long a run waits for others, altogether: only one that writes many days for the first time takes so long. */
+const LOCK_WAIT_MS = 15 * 60_000;
+/** How much of it is left. */
+interface Patience {
+  leftMs: number;
+}
 
 /** The files of a view and a cluster. */
 interface Place {
@@ -45,18 +51,21 @@ interface Place {
 }
 
 /** Throws NOT_FOUND or SETTING_INVALID. */
-export async function exportLake({ views = LAKE_VIEWS, fail, ...command }: ExportCommand): Promise<void> {
+export async function exportLake(options: ExportCommand): Promise<void> {
+  const { views = LAKE_VIEWS, fail, lockWaitMs = LOCK_WAIT_MS, ...command } = options;
+  const patience: Patience = { leftMs: lockWaitMs };
   const parts = await clustersByStore(command);
   if (parts.every(({ clusters }) => clusters.length === 0))
     command.print('nothing exported: no cluster has nodes, or none that this role may read');
   for (const view of views)
-    await exportView({ ...command, view }, parts).catch((error: unknown) => fail(view, error));
+    await exportView({ ...command, view }, parts, patience).catch((error: unknown) => fail(view, error));
 }
 
-/** Throws EXPORT_UNWRITABLE, and EXPORT_DAMAGED for a manifest or, when everything else is exported, for files. */
+/** Throws EXPORT_UNWRITABLE, DATABASE_TIMEOUT, and EXPORT_DAMAGED for a manifest or, when everything else is exported, for files. */
 async function exportView(
   command: ViewExport,
   parts: Awaited<ReturnType<typeof clustersByStore>>,
+  patience: Patience,
 ): Promise<void> {
   const { view, dir, from, to } = command;
   const { kept } = EXPORTED_VIEWS[view];
@@ -75,7 +84,7 @@ async function exportView(
         const last = Math.min(today, Math.ceil(to.getTime() / DAY_MS));
         for (let day = Math.floor(from.getTime() / DAY_MS); day < last; day++) {
           const isHeld = day > today - days;
-          await exclusively(runner, `plegwatch export ${view} of ${cluster}`, async () => {
+          await exclusively(runner, patience, `plegwatch export ${view} of ${cluster}`, async () => {
             const file = isHeld ? await exportDay(runner, place, day) : await checkDay(place, day);
             if (file !== undefined) damaged.push(file);
           });
@@ -142,15 +151,33 @@ function checkedName(cluster: string): string {
 /** Engines read `%6e` as the letter, and DuckDB the plain word as no value. */
 const folderNameOf = (cluster: string): string => (cluster === 'null' ? '%6eull' : cluster);
 
-/** Runs `work` in a transaction while no other run of this name does; its snapshot is newer than what that one wrote. */
-async function exclusively(runner: SqlRunner, name: string, work: () => Promise<void>): Promise<void> {
+/**
+ * Runs `work` in a transaction while no other run of this name does; its snapshot is newer than what that one wrote.
+ *
+ * Any role can take this lock, and one that only reads has no other in Postgres. One in the folder would outlive a run that is killed, and not
+ * every file system has any that ends with it. So the wait has a bound, after which the holder is named: DATABASE_TIMEOUT.
+ */
+async function exclusively(
+  runner: SqlRunner,
+  patience: Patience,
+  name: string,
+  work: () => Promise<void>,
+): Promise<void> {
   for (;;) {
     await runner.run(BEGIN);
     const isFree = (await runner.run(tryLock, [name])).rows[0]?.locked === true;
     if (isFree) await work();
+    const [holder] = isFree ? [] : (await runner.run(findLockHolder, [name])).rows;
     await runner.run(COMMIT);
     if (isFree) return;
+    if (patience.leftMs <= 0 && holder !== undefined)
+      throw new PlegwatchError(
+        'DATABASE_TIMEOUT',
+        `Another session keeps the lock of ${name}: pid ${holder.pid} (role ${holder.role}${holder.application && `, ${holder.application}`}).`,
+        'If it is another export to this folder, wait for it. Otherwise end it (SELECT pg_terminate_backend(pid)), and run this one again.',
+      );
     await wait(LOCK_PAUSE_MS);
+    patience.leftMs -= LOCK_PAUSE_MS;
   }
 }
 

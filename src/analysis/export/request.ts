@@ -16,7 +16,11 @@ export interface ExportCommand extends Period {
   readonly print: (line: string) => void;
   /** Called where a view of a lake cannot be exported; the others are. */
   readonly fail: (view: ExportedView, error: unknown) => void;
+  /** For tests: how long a run waits for others. */
+  readonly lockWaitMs?: number;
 }
 
 /** The part of it that is about one view. */
-export type ViewExport = Omit<ExportCommand, 'views' | 'fail'> & { readonly view: ExportedView };
+export type ViewExport = Omit<ExportCommand, 'views' | 'fail' | 'lockWaitMs'> & {
+  readonly view: ExportedView;
+};

@@ -1,7 +1,7 @@
 /*
  * The statements of this folder, with the rows that they return.
  */
-import { bool, int4, int8, text } from '../../store/schema/columns.ts';
+import { bool, int4, int8, name, text } from '../../store/schema/columns.ts';
 import { rowOf, command as sqlCommand, statement } from '../../store/statement.ts';
 import readDayStateSql from './sql/readDayState.sql';
 
@@ -14,6 +14,13 @@ export const COMMIT = sqlCommand('COMMIT');
 export const tryLock = statement(
   'SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS locked',
   rowOf({ locked: bool }),
+);
+export const findLockHolder = statement(
+  `SELECT a.pid, coalesce(a.usename, '?') AS role, coalesce(a.application_name, '') AS application
+   FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid AND a.datname = current_database()
+   WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND (l.classid::int8 << 32) | l.objid::int8 = hashtextextended($1, 0)
+   LIMIT 1`,
+  rowOf({ pid: int4, role: name, application: text }),
 );
 /** As a number of days since 1970. */
 export const readToday = statement(
