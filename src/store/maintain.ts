@@ -13,6 +13,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { escapeIdentifier } from 'pg';
 import { PlegwatchError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
+import { sleep } from '../platform/sleep.ts';
 import { withClient } from './connection.ts';
 import type { DatabaseSettings } from './databaseAccess.ts';
 import { explainDatabaseError, isLockTimeout } from './databaseError.ts';
@@ -23,12 +24,14 @@ import type { SqlRunner } from './runner.ts';
 import { maintenance } from './schema/tables.ts';
 import { command, type RowOf } from './statement.ts';
 import {
+  cancelWaiting,
   closeAbandoned,
   cutFutureTimes,
   deleteExpired,
   deleteExpiredEpochs,
   deleteGoneNodes,
   listExpiredPartitions,
+  lookAgain,
   makePartitions,
 } from './statements.ts';
 
@@ -56,6 +59,8 @@ const LOCK_WAIT_MS = 60_000;
 const OTHER_WAIT_MS = 15 * 60_000;
 const LOCK_TRY_MS = 500;
 const LOCK_PAUSE_MS = 2_000;
+/** How statements begin by which a pooler's sessions are found. */
+const MARK = '/* plegwatch maintain */ ';
 
 /**
  * Waits for another maintenance of this database. The lock is held by a transaction on a connection of its own: partitions cannot be detached
@@ -68,7 +73,9 @@ export async function maintain(options: MaintainOptions): Promise<MaintenanceRes
   return withClient(options, 'plegwatch maintain (lock)', async (holder) => {
     try {
       await lock(holder, lockWaitMs);
-      const done = await withClient(options, 'plegwatch maintain', (sql) => maintainWith(sql, options));
+      const done = await withClient(options, 'plegwatch maintain', (sql) =>
+        boundedWaits(sql, holder, options, (bounded) => maintainWith(bounded, options)),
+      );
       if (done.kept.length > 0) throw await keptError(holder, done.kept);
       await holder.query((db) => db.update(maintenance).set({ succeeded_at: databaseNow }));
       await holder.run(command('COMMIT'));
@@ -99,10 +106,53 @@ async function lock(holder: SqlRunner, lockWaitMs: number): Promise<void> {
   }
 }
 
-async function maintainWith(sql: SqlRunner, options: MaintainOptions): Promise<MaintenanceResult> {
-  const { log, lockWaitMs = LOCK_WAIT_MS } = options;
-  // Through a pooler they would be set for whoever gets the session next. A slow reader then ends a run only by its deadline.
-  if (options.databasePoolMode !== 'transaction') await sql.run(command(`SET lock_timeout = ${lockWaitMs}`));
+/**
+ * Bounds how long each statement of `work` waits for a lock. Through a pooler, a lock_timeout would be set for whoever gets the session next, and partitions
+ * cannot be detached in a transaction that has its own: there, `holder` cancels a statement that waits. No other maintenance has such statements meanwhile.
+ */
+async function boundedWaits<T>(
+  sql: SqlRunner,
+  holder: SqlRunner,
+  options: MaintainOptions,
+  work: (sql: SqlRunner) => Promise<T>,
+): Promise<T> {
+  const { lockWaitMs = LOCK_WAIT_MS } = options;
+  if (options.databasePoolMode !== 'transaction') {
+    await sql.run(command(`SET lock_timeout = ${lockWaitMs}`));
+    return work(sql);
+  }
+  const ended = new AbortController();
+  /** Whether the last look cancelled the statement that is under way. */
+  let looked = Promise.resolve(false);
+  async function look(): Promise<boolean> {
+    await holder.run(lookAgain);
+    const { rows } = await holder.run(cancelWaiting, [MARK, lockWaitMs]);
+    return rows.some(({ cancelled }) => cancelled);
+  }
+  async function watch(): Promise<void> {
+    for (;;) {
+      await sleep(Math.min(lockWaitMs, LOCK_TRY_MS), ended.signal);
+      if (ended.signal.aborted) return;
+      looked = look();
+      await looked;
+    }
+  }
+  const bounded: SqlRunner = {
+    ...sql,
+    async run(statement, values) {
+      looked = Promise.resolve(false);
+      try {
+        return await sql.run({ ...statement, text: `${MARK}${statement.text}` }, values);
+      } catch (error) {
+        throw (await looked) ? await lockedError(holder, options, error) : error;
+      }
+    },
+  };
+  const [done] = await Promise.all([work(bounded).finally(() => ended.abort()), watch()]);
+  return done;
+}
+
+async function maintainWith(sql: SqlRunner, { log }: MaintainOptions): Promise<MaintenanceResult> {
   const made = await sql.run(makePartitions, [DAYS_AHEAD]);
   const { dropped, kept } = await dropExpired(sql, log);
   await sql.run(cutFutureTimes);

@@ -5,6 +5,7 @@ import { bool, int4, name, text, textArray } from './schema/columns.ts';
 import { cluster, node } from './schema/tables.ts';
 import addNodesSql from './sql/addNodes.sql';
 import bindClusterSql from './sql/bindCluster.sql';
+import cancelWaitingSql from './sql/cancelWaiting.sql';
 import changeSettingsSql from './sql/changeSettings.sql';
 import closeAbandonedSql from './sql/closeAbandoned.sql';
 import createMigrationTableSql from './sql/createMigrationTable.sql';
@@ -70,6 +71,9 @@ export const findLockHolders = statement(
   findLockHoldersSql,
   rowOf({ pid: int4, role: text, application: text, tables: textArray }),
 );
+/** A transaction would see the sessions as they were when it first looked. */
+export const lookAgain = command('SELECT pg_stat_clear_snapshot()');
+export const cancelWaiting = statement(cancelWaitingSql, rowOf({ cancelled: bool }));
 export const makePartitions = statement('SELECT store.make_partitions($1) AS made', rowOf({ made: int4 }));
 export const listExpiredPartitions = statement(
   listExpiredPartitionsSql,

@@ -3,6 +3,7 @@
  * with a database works through it, and leaves nothing in a session.
  */
 import { execFile } from 'node:child_process';
+import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startPgBouncer } from '../../devtools/localServices/pgbouncer.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
@@ -100,6 +101,40 @@ needs(
     const results = await Promise.all([run(), run()]);
     const dropped = results.flatMap((result) => result.dropped);
     expect(dropped).toHaveLength(1);
+  });
+
+  test('a maintenance that a reader holds up drops what it can, ends after a bound, and names the reader', async () => {
+    const tables = ['container_event', 'relist_change'];
+    for (const table of tables)
+      await query(direct, 'SELECT store.make_partition($1, current_date - 30)', [table]);
+    const expired = await query(
+      direct,
+      'SELECT store.partition_name(t, current_date - 30) AS name FROM unnest($1::text[]) AS t',
+      [tables],
+    );
+    const [held, other] = expired.map(({ name }) => String(name));
+    const run = () =>
+      maintain({ databaseUrl: through('owner'), databasePoolMode, log: silent, lockWaitMs: 300 });
+    const reader = new Client({
+      connectionString: direct.replace('owner', 'ctl'),
+      application_name: 'a reader',
+    });
+    await reader.connect();
+    try {
+      await reader.query('BEGIN; SELECT count(*) FROM store.container_event');
+      await expect(run()).rejects.toMatchObject({
+        code: 'DATABASE_TIMEOUT',
+        message: expect.stringMatching(
+          `these partitions could not be dropped, as the log says: ${held}\\. Sessions that hold locks: pid \\d+ \\(role ctl, a reader\\) on `,
+        ),
+      });
+      const left = 'SELECT relname FROM pg_class WHERE relname = ANY ($1)';
+      expect(await query(direct, left, [[held, other]])).toEqual([{ relname: held }]);
+      await reader.query('ROLLBACK');
+      expect(await run()).toMatchObject({ dropped: [held] });
+    } finally {
+      await reader.end();
+    }
   });
 
   test('no session is left with a setting, a lock or a plan', async () => {
