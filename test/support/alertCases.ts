@@ -101,6 +101,7 @@ const HEALTHY_CONTROLLER: SeriesValues = {
   [`plegwatch_records_total{${IN_CONTROLLER},result="stored"}`]: growing(40),
   [`plegwatch_records_total{${IN_CONTROLLER},result="lost"}`]: always(0),
   [`plegwatch_records_total{${IN_CONTROLLER},result="over_quota"}`]: always(0),
+  [`plegwatch_records_total{${IN_CONTROLLER},result="rejected"}`]: always(0),
   [`plegwatch_nodes_by_agent{${IN_CONTROLLER},reason="Reporting"}`]: always(3),
   [`plegwatch_nodes_by_agent{${IN_CONTROLLER},reason="AgentSilent"}`]: always(0),
   [`plegwatch_nodes_by_agent{${IN_CONTROLLER},reason="NeverSeen"}`]: always(0),
@@ -360,6 +361,27 @@ export const CASES: readonly (readonly [alert: string, what: string, AlertCase])
     'an input was too long',
     {
       differs: inController('plegwatch_inbox_removals_total{kind="oversized"}', later(0, 1)),
+      fires: '8m',
+      labels: IN_CLUSTER,
+    },
+  ],
+  [
+    'PlegwatchInboxTampered',
+    'inputs that look like those of agents are refused',
+    {
+      differs: inController('plegwatch_records_total{result="rejected"}', later(0, 20)),
+      fires: '8m',
+      labels: IN_CLUSTER,
+    },
+  ],
+  [
+    'PlegwatchSignaturesRefused',
+    'many batches are refused for their signatures alone',
+    {
+      differs: {
+        ...inController('plegwatch_records_total{result="rejected"}', `5000x11 6000x${SAMPLES - 12}`),
+        ...inController('plegwatch_unattributed_batches_refused_total{reason="not_signed"}', later(0, 1000)),
+      },
       fires: '8m',
       labels: IN_CLUSTER,
     },
