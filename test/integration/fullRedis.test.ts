@@ -10,9 +10,11 @@ import { windowOf } from '../../src/controller/ingest/flow.ts';
 import {
   flowSettingsKey,
   inboxKey,
+  MAX_SIGN_BYTES,
   parseFlowSettings,
   QUEUE_NAME,
   queuePrefix,
+  signsKey,
 } from '../../src/protocol/redisKeys.ts';
 import { BACK_WITHIN_MS, expectFewLines, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
@@ -138,15 +140,32 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
   });
 
   test.each([
-    ['no jobs', () => freeze(controller.pid), async () => thaw(controller.pid)],
-    ['many jobs', () => freezeWithJobs(), async () => thaw(controller.pid)],
-    ['many jobs of a dead controller', () => freezeWithJobs(), () => restartController()],
+    [
+      'inboxes while the queues have no jobs',
+      inboxKey,
+      () => freeze(controller.pid),
+      () => goOnWithoutWait(),
+    ],
+    ['inboxes while the queues have many jobs', inboxKey, () => freezeWithJobs(), () => goOnWithoutWait()],
+    [
+      'inboxes while the queues have many jobs of a dead controller',
+      inboxKey,
+      () => freezeWithJobs(),
+      () => restartController(),
+    ],
+    ['signs of life', signsKey, () => freeze(controller.pid), () => goOnWithoutWait()],
+    [
+      'signs of life while Postgres is down',
+      signsKey,
+      () => freezeWithoutPostgres(),
+      () => emptiedWithoutPostgres(),
+    ],
   ])(
-    'filled through the inboxes while the queues have %s becomes empty again by itself, and loses nothing',
-    async (_, stop, goOn) => {
+    'filled through the %s becomes empty again by itself, and loses nothing',
+    async (_, keyOf, stop, goOn) => {
       await stop();
       fleet.startChurn(100);
-      await fillInboxes();
+      await fillWith(keyOf);
       await fleet.deliveredSinceNow(200);
       // Redis itself may need more at any time.
       await redis.config('SET', 'maxmemory', `${MEMORY - 2 * MIB}`);
@@ -161,7 +180,7 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
   test('that a client goes on to fill through the inboxes is emptied meanwhile, and loses nothing', async () => {
     fleet.startChurn(100);
     await freeze(controller.pid);
-    await fillInboxes();
+    await fillWith(inboxKey);
     let isOver = false;
     const filling = keepFilling(() => isOver);
     thaw(controller.pid);
@@ -213,17 +232,40 @@ async function freezeWithJobs(): Promise<void> {
 const SIZES = Array.from({ length: 17 }, (_, n) => (4 * MIB) / 2 ** n);
 let added = 0;
 
+async function goOnWithoutWait(): Promise<void> {
+  thaw(controller.pid);
+}
+
+/** Stops Postgres, and freezes the controller when it knows. */
+async function freezeWithoutPostgres(): Promise<void> {
+  await system.postgres.kill();
+  await waitFor('the controller knows', async () =>
+    (await controller.ask('/readyz'))?.body.includes('not ok database'),
+  );
+  await freeze(controller.pid);
+}
+
+/** What is too long for a sign is removed before Postgres is back. */
+async function emptiedWithoutPostgres(): Promise<void> {
+  thaw(controller.pid);
+  await waitFor('Redis has room', async () => (await usedMemory()) < MEMORY / 2);
+  await system.postgres.restart();
+}
+
 async function restartController(): Promise<void> {
   await controller.kill();
   await controller.restart();
 }
 
-/** Adds so many inputs of a size at once that Redis cannot have them all, but at most 1,000. Returns whether it refused one. */
-async function flood(client: Redis, size: number): Promise<boolean> {
+type KeyOf = typeof inboxKey;
+
+/** Adds so many fields of a size at once that Redis cannot have them all, but at most 1,000. Returns whether it refused one. */
+async function flood(client: Redis, keyOf: KeyOf, size: number): Promise<boolean> {
   const adding = Array.from({ length: Math.min(1_000, MEMORY / size) }, () => {
     added += 1;
     const id = `flood${added % 1_000}.${added}`;
-    return client.hsetnx(inboxKey(CLUSTER, added % QUEUES), id, 'x'.repeat(size)).then(
+    const command = keyOf === inboxKey ? 'hsetnx' : 'hset';
+    return client[command](keyOf(CLUSTER, added % QUEUES), id, 'x'.repeat(size)).then(
       () => false,
       (error: unknown) => {
         if (String(error).includes('OOM')) return true;
@@ -234,10 +276,11 @@ async function flood(client: Redis, size: number): Promise<boolean> {
   return (await Promise.all(adding)).includes(true);
 }
 
-/** Adds ever smaller inputs until not even the smallest fits. */
-async function fillInboxes(): Promise<void> {
+/** Adds ever smaller fields until not even the smallest fits; no signs that would be read. */
+async function fillWith(keyOf: KeyOf): Promise<void> {
   const client = new Redis(system.redis.urlOf('agent'));
-  for (const size of SIZES) while (!(await flood(client, size)));
+  const sizes = keyOf === inboxKey ? SIZES : SIZES.filter((size) => size > MAX_SIGN_BYTES);
+  for (const size of sizes) while (!(await flood(client, keyOf, size)));
   client.disconnect();
 }
 
@@ -245,19 +288,16 @@ async function fillInboxes(): Promise<void> {
 async function keepFilling(isOver: () => boolean): Promise<number> {
   const client = new Redis(system.redis.urlOf('agent'));
   let full = 0;
-  while (!isOver()) for (const size of SIZES) if (await flood(client, size)) full += 1;
+  while (!isOver()) for (const size of SIZES) if (await flood(client, inboxKey, size)) full += 1;
   client.disconnect();
   return full;
 }
 
-/** Waits until nothing is left in the inboxes, and forgets what was refused. */
+/** Waits until nothing is left in the inboxes and signs, and forgets what was refused. */
 async function emptied(): Promise<void> {
-  const inboxes = Array.from({ length: QUEUES }, (_, queue) => inboxKey(CLUSTER, queue));
-  const isLeft = async (inbox: string) => (await redis.hkeys(inbox)).some((id) => /^(flood|early)/.test(id));
-  await waitFor(
-    'the inboxes are empty',
-    async () => !(await Promise.all(inboxes.map(isLeft))).includes(true),
-  );
+  const keys = Array.from({ length: QUEUES }, (_, n) => [inboxKey(CLUSTER, n), signsKey(CLUSTER, n)]).flat();
+  const isLeft = async (key: string) => (await redis.hkeys(key)).some((id) => /^(flood|early)/.test(id));
+  await waitFor('the inboxes are empty', async () => !(await Promise.all(keys.map(isLeft))).includes(true));
   await system.sql('DELETE FROM store.rejected');
 }
 

@@ -11,7 +11,7 @@ import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
 import { ACCEPTED_VERSIONS, batchId, MAX_INPUT_BYTES } from '../../src/protocol/batch.ts';
-import { flowSettingsKey, inboxKey, MAX_QUEUES, queueOf } from '../../src/protocol/redisKeys.ts';
+import { flowSettingsKey, inboxKey, MAX_QUEUES, queueOf, signsKey } from '../../src/protocol/redisKeys.ts';
 import {
   agentIncarnation,
   type BatchIncarnation,
@@ -269,8 +269,10 @@ needs('redis-server', 'postgres')('in an inbox', () => {
     const before = await removals('stray_inbox');
     const strays = [QUEUES, MAX_QUEUES - 1].map((queue) => inboxKey(CLUSTER, queue));
     for (const stray of strays) await stranger.hsetnx(stray, 'node.1', '{');
+    const signs = Array.from({ length: 300 }, (_, n) => [`node.${100 + n}`, '{']);
+    await stranger.hset(signsKey(CLUSTER, QUEUES), Object.fromEntries(signs));
     await waitFor('they are removed', async () => (await admin.redis.exists(...strays)) === 0);
-    await waitFor('that is counted', async () => (await removals('stray_inbox')) >= before + 2);
+    await waitFor('that is counted', async () => (await removals('stray_inbox')) === before + 3);
     await everythingArrives();
   });
 
@@ -298,10 +300,19 @@ needs('redis-server', 'postgres')('in an inbox', () => {
     }
   });
 
-  test('each removal is in the log, with its queue, its kind, and how the id begins', async () => {
-    const said = '"queue":0,"reason":"bad_id","id":"node.111';
-    expect(controller.log()).toContain(said);
-    expect(controller.log()).toMatch(/"reason":"stray_inbox".*"msg":"removed from an inbox unread"/);
+  test('each removal and each rejection is in the log, with its queue, its reason, its bytes, and how the id begins', async () => {
+    const lines = (message: string) =>
+      controller
+        .log()
+        .split('\n')
+        .filter((line) => line.includes(`"msg":"${message}"`));
+    const removed = lines('removed from an inbox unread').join('\n');
+    expect(removed).toMatch(/"queue":0,"reason":"bad_id","id":"node.1{59}","bytes":301,/);
+    expect(removed).toMatch(/"queue":999,"reason":"stray_inbox","id":"node.1","bytes":7,/);
+    expect(removed).toMatch(/"queue":4,"reason":"stray_inbox","id":"node.\d+","bytes":2700,/);
+    const rejected = lines('input rejected');
+    expect(rejected.length).toBeGreaterThan(0);
+    for (const line of rejected) expect(line).toMatch(/"id":"[^"]+","bytes":\d+/);
     expect((await answerOf(controller, '/livez'))?.status).toBe(200);
   });
 });

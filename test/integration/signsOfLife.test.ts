@@ -59,11 +59,19 @@ needs('postgres', 'redis-server')('a sign of life', () => {
     expect(await bed.sender.redis.keys('plegwatch-acks:*node*')).toEqual([]);
   });
 
-  it('waits while Postgres is down', async () => {
+  it('waits while Postgres is down, and one that is too long is removed meanwhile', async () => {
     const all = [await reporting('node-a'), await reporting('node-b')];
     await bed.server.part.kill();
     await passes(async () => expect(bed.ingest.health().database).toBe(false));
     for (const one of all) await show(one, 7 * SECOND);
+    for (let queue = 0; queue < QUEUES; queue += 1)
+      await bed.sender.redis.hset(signsKey(CLUSTER, queue), 'x.long', 'x'.repeat(MAX_SIGN_BYTES + 1));
+    await passes(async () => {
+      const left = await Promise.all(
+        Array.from({ length: QUEUES }, (_, queue) => bed.sender.redis.hlen(signsKey(CLUSTER, queue))),
+      );
+      expect(left.reduce((all, n) => all + n, 0)).toBe(2);
+    });
     await bed.server.part.restart();
     await passes(async () => expect(await decided()).toEqual([7, 7]));
   });

@@ -25,10 +25,10 @@ export const REMOVAL_KINDS = ['bad_id', 'oversized', 'bad_sign', 'stray_inbox'] 
 export interface Removal {
   readonly kind: (typeof REMOVAL_KINDS)[number];
   readonly queue: number;
-  /** How its id begins; empty for all of a queue. */
+  /** How its id begins; of several, that of one. */
   readonly id: string;
-  /** Size of the id and the data; null where nobody counted them. */
-  readonly bytes: number | null;
+  /** Size of the ids and the data; of more than {@link MAX_DRAWN}, an estimate from that many. */
+  readonly bytes: number;
 }
 
 /** This many jobs at most wait in a queue; none is added while more than half of them do. */
@@ -77,6 +77,27 @@ return { known, ids, removed }
 /** KEYS[1] the inbox, ARGV[1] an id. */
 const read = redisScript(`${LIMITS}
 return not isTooLong(ARGV[1]) and redis.call('HGET', KEYS[1], ARGV[1])
+`);
+
+/** KEYS an inbox that no queue has, and its signs: both are removed. */
+const removeStray = redisScript(`
+local removed = {}
+for _, key in ipairs(KEYS) do
+  local fields = redis.pcall('HLEN', key)
+  local isHash = type(fields) == 'number'
+  local shown, bytes, drawn = '', 0, 0
+  while isHash and drawn < math.min(fields, ${MAX_DRAWN}) do
+    local id = redis.call('HRANDFIELD', key)
+    shown, bytes, drawn = string.sub(id, 1, ${SHOWN}), bytes + #id + redis.call('HSTRLEN', key, id), drawn + 1
+    redis.call('HDEL', key, id)
+  end
+  redis.call('UNLINK', key)
+  if fields ~= 0 then
+    removed[#removed + 1] = shown
+    removed[#removed + 1] = drawn == 0 and 0 or math.floor(bytes * fields / drawn)
+  end
+end
+return removed
 `);
 
 export interface InboxAnswer {
@@ -152,11 +173,20 @@ export async function removeStrayInboxes(
 ): Promise<Removal[]> {
   const numbers = Array.from({ length: MAX_QUEUES - queues }, (_, i) => queues + i);
   const found = await Promise.all(
-    numbers.map((queue) => redis.unlink(inboxKey(cluster, queue), signsKey(cluster, queue))),
+    numbers.map(async (queue) => {
+      const keys = [inboxKey(cluster, queue), signsKey(cluster, queue)];
+      return removalsIn('stray_inbox', queue, listOf(await removeStray(redis, keys)));
+    }),
   );
-  return numbers
-    .filter((_, i) => (found[i] ?? 0) > 0)
-    .map((queue) => ({ kind: 'stray_inbox', queue, id: '', bytes: null }));
+  return found.flat();
+}
+
+/** `list`: how each id begins, and its bytes. */
+export function removalsIn(kind: Removal['kind'], queue: number, list: readonly unknown[]): Removal[] {
+  const removed: Removal[] = [];
+  for (let i = 0; i + 1 < list.length; i += 2)
+    removed.push({ kind, queue, id: String(list[i]), bytes: Number(list[i + 1]) });
+  return removed;
 }
 
 function failed(error: unknown): never {

@@ -39,7 +39,7 @@ import { BatchCommitter } from './batchCommitter.ts';
 import type { CommitContext, CommittedBatch } from './commitBatch.ts';
 import type { AttributedBatch } from './commitGroup.ts';
 import type { RejectedBatch } from './epoch.ts';
-import { type Inbox, InboxError, isRedisFull } from './inbox.ts';
+import { type Inbox, InboxError, isRedisFull, SHOWN } from './inbox.ts';
 import type { InputHandler, JobOutcome } from './queueWorker.ts';
 import { type Rejection, storeRejection } from './rejections.ts';
 import { publishReply, ReplyError } from './replies.ts';
@@ -68,7 +68,7 @@ export interface InputHandlerOptions extends CommitContext {
 /** Signs of life. Neither method throws. */
 export interface SignHandler {
   /** Null for what is no sign that its node may have sent, which is dealt with then. */
-  readSign(queue: number, sign: string): Promise<ReadInput | null>;
+  readSign(queue: number, id: string, sign: string): Promise<ReadInput | null>;
   /** Applies what a sign says, unless its node is locked or Postgres is unavailable. */
   applySign(queue: number, sign: ReadInput): Promise<void>;
 }
@@ -102,16 +102,16 @@ export function createInputHandler(options: InputHandlerOptions): InputHandler &
           const input = await inbox.read(id);
           // Another controller may have handled it.
           if (input === null) return;
-          await handleInput(options, { queue, input, committer, release }).catch(unlessUnanswered);
+          await handleInput(options, { queue, id, input, committer, release }).catch(unlessUnanswered);
           await inbox.remove(id);
         } finally {
           release();
         }
       }),
-    async readSign(queue, sign) {
+    async readSign(queue, id, sign) {
       const release = await reading.take();
       try {
-        return await readInput(options, queue, sign, 'sign');
+        return await readInput(options, { queue, id, input: sign }, 'sign');
       } catch (failure) {
         signFailed(options, queue, failure);
         return null;
@@ -179,9 +179,14 @@ const isUnavailable = (error: unknown): boolean =>
   error instanceof ReplyError ||
   ['outage', 'conflict'].includes(databaseErrorKind(error));
 
-interface Input {
+/** What an agent added, and where. */
+interface Added {
   readonly queue: number;
+  readonly id: string;
   readonly input: string;
+}
+
+interface Input extends Added {
   readonly committer: Pick<BatchCommitter, 'commit'>;
   /** Lets another input be read. */
   readonly release: () => void;
@@ -189,14 +194,14 @@ interface Input {
 
 async function handleInput(
   options: InputHandlerOptions,
-  { queue, input, committer, release }: Input,
+  { committer, release, ...added }: Input,
 ): Promise<void> {
   const { metrics, now } = options;
   const started = now();
-  const read = await readInput(options, queue, input, 'batch');
+  const read = await readInput(options, added, 'batch');
   if (read === null) return;
   if (read.bytes <= USUAL_BYTES) release();
-  const outcome = await commitInput(options, committer, queue, read);
+  const outcome = await commitInput(options, committer, added.queue, read);
   if (outcome === 'busy') throw new NodeBusy(`node ${read.envelope.node} is locked`);
   if (outcome === null) return;
   metrics.batchSeconds.observe((now() - started) / 1000);
@@ -205,6 +210,7 @@ async function handleInput(
 
 /** An input that is a batch which its node may have sent. */
 export interface ReadInput extends AttributedBatch {
+  readonly id: string;
   readonly input: string;
   /** Size of its JSON. */
   readonly bytes: number;
@@ -213,13 +219,12 @@ export interface ReadInput extends AttributedBatch {
 /** Null for what is no such batch, which is dealt with then. */
 async function readInput(
   options: InputHandlerOptions,
-  queue: number,
-  input: string,
+  { queue, id, input }: Added,
   as: 'batch' | 'sign',
 ): Promise<ReadInput | null> {
   const { cluster, attribution } = options;
   const rejectAs = async (reason: Rejection['reason'], claimedNode: string, error: string) => {
-    await reject(options, { queue, reason, error, claimedNode, input });
+    await reject(options, id, { queue, reason, error, claimedNode, input });
     return null;
   };
   const data = parsed(input);
@@ -247,7 +252,7 @@ async function readInput(
     return rejectAs('other_node', node, `node ${sender.node} signed a batch of node ${node}`);
   if (!isSigned && !(await attribution.mayBeUnsigned(node)))
     return rejectAs('not_signed', node, `a batch of node ${node} is not signed`);
-  return { envelope, isSigned, input, bytes: decoded.bytes };
+  return { envelope, isSigned, id, input, bytes: decoded.bytes };
 }
 
 /** Commits it, and counts and logs what is committed. Null if it is refused, which is dealt with then. */
@@ -255,13 +260,13 @@ async function commitInput(
   options: InputHandlerOptions,
   committer: Pick<BatchCommitter, 'commit'>,
   queue: number,
-  { envelope, isSigned, input }: ReadInput,
+  { envelope, isSigned, id, input }: ReadInput,
 ): Promise<CommittedBatch | 'busy' | null> {
   const outcome = await committer.commit(queue, { envelope, isSigned });
   if (outcome.is === 'busy') return 'busy';
   if (outcome.is !== 'committed') {
     const { error } = outcome;
-    await reject(options, {
+    await reject(options, id, {
       queue,
       reason: REJECTIONS[outcome.is],
       error,
@@ -308,14 +313,15 @@ function leave({ metrics, log }: InputHandlerOptions, queue: number, refused: Re
   return null;
 }
 
-async function reject(options: InputHandlerOptions, rejection: Rejection): Promise<void> {
+async function reject(options: InputHandlerOptions, id: string, rejection: Rejection): Promise<void> {
   const { store, clusterId, metrics, log } = options;
   await storeRejection(store, clusterId, rejection);
-  const { queue, reason, error, claimedNode } = rejection;
+  const { queue, reason, error, claimedNode, input } = rejection;
   metrics.records.inc({ result: 'rejected' });
   const refusal = ATTRIBUTION_REFUSALS.find((each) => each === reason);
   if (refusal !== undefined) metrics.attributionRefusals.inc({ reason: refusal });
-  log.warn({ queue, reason, error, claimedNode }, 'input rejected');
+  const shown = { id: id.slice(0, SHOWN), bytes: Buffer.byteLength(input) };
+  log.warn({ queue, reason, error, claimedNode, ...shown }, 'input rejected');
 }
 
 function count(metrics: ControllerMetrics, outcome: CommittedBatch, { wall0 }: Envelope): void {

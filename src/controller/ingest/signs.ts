@@ -3,7 +3,8 @@
  * together with others, without a job and without an answer.
  *
  *   taken ── the latest of each node ──► applied
- *     └ what cannot be applied now is dropped: the next one follows within a minute. While Postgres does not answer none is taken.
+ *     └ what cannot be applied now is dropped: the next one follows within a minute. While Postgres does not answer none is taken, and those that
+ *       are too long are deleted all the same: they may fill Redis.
  *
  * A writer may write anything there, and as much of it as Redis holds. So signs are small and without evidence, few are drawn at a time
  * and by chance, and none keeps those of another queue waiting.
@@ -12,7 +13,7 @@ import { aborted } from '../../platform/stopSignal.ts';
 import { MAX_ID_BYTES, MAX_SIGN_BYTES, signsKey } from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { redisScript } from '../../redis/scripts.ts';
-import { listOf, type Removal, SHOWN } from './inbox.ts';
+import { listOf, type Removal, removalsIn, SHOWN } from './inbox.ts';
 import type { ReadInput } from './inputHandler.ts';
 
 /** How many are taken of a queue at a time, at most. */
@@ -21,20 +22,21 @@ const MAX_TAKEN = 64;
 const INTERVAL_MS = 1_000;
 const untilNext = (): number => INTERVAL_MS - (performance.now() % INTERVAL_MS);
 
-/** KEYS[1] the signs of a queue. A sign that is too long is deleted unread. */
+/** KEYS[1] the signs of a queue, ARGV[1] 1 if they may be taken. A sign that is too long is deleted unread. */
 const take = redisScript(`
 local signs, removed = {}, {}
 for _ = 1, ${MAX_TAKEN} do
   local name = redis.call('HRANDFIELD', KEYS[1])
   if not name then break end
   local bytes = redis.call('HSTRLEN', KEYS[1], name)
-  if #name <= ${MAX_ID_BYTES} and bytes <= ${MAX_SIGN_BYTES} then
-    signs[#signs + 1] = redis.call('HGET', KEYS[1], name)
-  else
+  local isSign = #name <= ${MAX_ID_BYTES} and bytes <= ${MAX_SIGN_BYTES}
+  if not isSign then
     removed[#removed + 1] = string.sub(name, 1, ${SHOWN})
     removed[#removed + 1] = #name + bytes
+  elseif ARGV[1] == '1' then
+    signs[#signs + 1] = { name, redis.call('HGET', KEYS[1], name) }
   end
-  redis.call('HDEL', KEYS[1], name)
+  if not isSign or ARGV[1] == '1' then redis.call('HDEL', KEYS[1], name) end
 end
 return { signs, removed }
 `);
@@ -44,7 +46,7 @@ export interface SignTakerOptions {
   readonly queue: number;
   readonly redis: RedisClient;
   /** Reads a sign; null for what is none, which is dealt with then. */
-  readonly read: (queue: number, sign: string) => Promise<ReadInput | null>;
+  readonly read: (queue: number, id: string, sign: string) => Promise<ReadInput | null>;
   /** Applies what a sign says. Must not throw. */
   readonly apply: (queue: number, sign: ReadInput) => Promise<void>;
   /** Whether Postgres answered lately. */
@@ -57,11 +59,13 @@ export async function takeSigns(
   { cluster, queue, redis, read, apply, isStoreAvailable, onRemoved }: SignTakerOptions,
   signal: AbortSignal,
 ): Promise<number> {
-  if (!isStoreAvailable()) return untilNext();
-  const [taken, refused] = listOf(await take(redis, [signsKey(cluster, queue)]));
-  const [signs, removed] = [listOf(taken).map(String), removalsIn(queue, listOf(refused))];
+  const [taken, refused] = listOf(
+    await take(redis, [signsKey(cluster, queue)], isStoreAvailable() ? '1' : '0'),
+  );
+  const signs = listOf(taken).map((each) => listOf(each).map(String));
+  const removed = removalsIn('bad_sign', queue, listOf(refused));
   onRemoved(removed);
-  const work = Promise.all(signs.map((sign) => read(queue, sign))).then((found) =>
+  const work = Promise.all(signs.map(([id = '', sign = '']) => read(queue, id, sign))).then((found) =>
     Promise.all(latestOf(found).map((sign) => apply(queue, sign))),
   );
   await Promise.race([work, aborted(signal)]);
@@ -78,11 +82,4 @@ function latestOf(signs: readonly (ReadInput | null)[]): ReadInput[] {
     if (other === undefined || other.envelope.wall0 < wall0) latest.set(node, sign);
   }
   return [...latest.values()];
-}
-
-function removalsIn(queue: number, list: readonly unknown[]): Removal[] {
-  const removed: Removal[] = [];
-  for (let i = 0; i + 1 < list.length; i += 2)
-    removed.push({ kind: 'bad_sign', queue, id: String(list[i]), bytes: Number(list[i + 1]) });
-  return removed;
 }
