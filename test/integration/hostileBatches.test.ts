@@ -147,6 +147,30 @@ needs('postgres', 'redis-server')('the store', () => {
     expect(await ackedSeq(one)).toBe(900);
   });
 
+  it.each([
+    ['the last records', 3, 900, 'one.last_record_at', 'next.started_at'],
+    ['earlier records', 1, 1, 'one.started_at', 'one.last_record_at'],
+    ['all records', 1, 900, 'one.started_at', 'next.started_at'],
+  ])('%s of an ended epoch that a probe declares lost are missing when they were made', async (...row) => {
+    const [, from, to, begin, end] = row;
+    const one = agentIncarnation('node-a', 1);
+    const next = agentIncarnation('node-a', 2, 30_000);
+    const held = [
+      { epoch: one.epoch, incarnation: 1, last: 900 },
+      { epoch: next.epoch, incarnation: 2, last: 1 },
+    ];
+    const lost = [{ from, to, cause: 'spool_corrupt' as const }];
+    const atStart = { mono0: 0, wall0: one.batch(1, []).startedMono };
+    if (to - from < 899) await sendInTurn(one.batch(2, [event(2, { t: 20_000_000 })]));
+    await sendInTurn(next.batch(1, events(1, 1), { held }), one.batch(901, [], { ...atStart, lost, held }));
+    const gaps = await rows(
+      `SELECT g.from_at = ${begin} AS begins, g.to_at = ${end} AS ends FROM plegwatch.gaps g, store.epoch one, store.epoch next
+       WHERE g.cause = 'spool_corrupt' AND one.epoch = $1 AND next.epoch = $2`,
+      [one.epoch, next.epoch],
+    );
+    expect(gaps).toEqual([{ begins: true, ends: true }]);
+  });
+
   it('an incarnation of the future supersedes the agent of a node for three minutes after its last batch, not for ever', async () => {
     const real = agentIncarnation('node-a', 1_000);
     const forged = agentIncarnation('node-a', MAX_SEQ, 30_000);

@@ -1,6 +1,7 @@
 -- Records seqs that the epoch itself declares lost: its holes, and everything below the oldest seq of its spool that is not stored
--- (the database was restored from a backup). Only what is not known yet becomes a gap. Returns how many holes there are, and what they are if they
--- are more than the node may store rows for: then they have none yet.
+-- (the database was restored from a backup). Only what is not known yet becomes a gap. That behind the last stored record of an ended epoch reaches
+-- to the next agent's start: a probe of it is sealed at its start. Returns how many holes there are, and what they are if they are more than the
+-- node may store rows for: then they have none yet.
 -- $1 node_id, $2 epoch, $3 oldest seq, $4 when the batch was sealed (microseconds since 1970), then arrays: from, to, cause; $8 the highest
 -- seq that is believed to exist, $9 how many rows the node may still store
 WITH e AS (
@@ -15,9 +16,12 @@ WITH e AS (
            - coalesce(range_agg(r) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), '{}') AS r, cause
   FROM declared, e
 ), hole AS (
-  SELECT r, cause, least(CASE WHEN upper(e.received) <= lower(r) THEN e.last_record_at ELSE e.started_at END, sealed.at) AS from_at, sealed.at AS to_at
-  FROM (SELECT unnest(r) AS r, cause FROM fresh) lost, e,
-       (SELECT timestamptz 'epoch' + $4::int8 * interval '1 microsecond' AS at) AS sealed
+  SELECT r, cause, least(CASE WHEN is_last THEN e.last_record_at ELSE e.started_at END, to_at) AS from_at, to_at
+  FROM e, (SELECT unnest(r) AS r, cause FROM fresh) AS lost,
+       LATERAL (SELECT upper(e.received) <= lower(r) AS is_last) AS place,
+       LATERAL (SELECT CASE WHEN coalesce(is_last, true) THEN min(started_at) END AS next_at FROM store.epoch
+                WHERE node_id = e.node_id AND incarnation > e.incarnation) AS next,
+       LATERAL (SELECT least(now(), greatest(timestamptz 'epoch' + $4::int8 * interval '1 microsecond', e.last_record_at, next_at)) AS to_at) AS sealed
 ), gap AS (
   INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at, from_seq, to_seq, records)
   SELECT md5($2::text || ':' || lower(r) || ':' || upper(r) - 1)::uuid, e.node_id, e.cluster_id, e.epoch, 'seq', cause, from_at, to_at,
