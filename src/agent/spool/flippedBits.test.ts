@@ -2,7 +2,7 @@
  * The cost of a flipped bit in a segment, and of a block that is read from another place: through the recovery and the reader of an agent, on the
  * files of a spool. Where they are read thousands of times, a copy in memory is read.
  */
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { crc32 } from 'node:zlib';
@@ -18,10 +18,18 @@ import {
   streamSession,
 } from '../../../test/support/records.ts';
 import { runsOf } from '../../../test/support/runs.ts';
-import { CONTEXT, onlySegment, readAll, SpoolBed, upTo, write } from '../../../test/support/spoolBed.ts';
+import {
+  CONTEXT,
+  earlierOf,
+  onlySegment,
+  readAll,
+  SpoolBed,
+  upTo,
+  write,
+} from '../../../test/support/spoolBed.ts';
 import { createLogger } from '../../platform/log.ts';
 import type { EvidenceRecord, RecordOf, RecordType } from '../../protocol/record.ts';
-import { seq } from '../../protocol/units.ts';
+import { seq, shift } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
 import { LOCAL_FILES, type SpoolFiles } from './files.ts';
 import { MemoryFiles } from './memoryFiles.ts';
@@ -336,6 +344,29 @@ describe('a block of another place', () => {
     expect(lost.length).toBeGreaterThan(5);
     expect(upTo(200).filter((seq) => current.isDeclaredLost(seq, seq))).toEqual(lost);
     for (const [seq, record] of found) expect(record).toMatchObject({ t: seq });
+  });
+
+  test('that is read at the end of a killed agent is one lost record, and its node counts as unobserved since the last that is right', async () => {
+    const disk = new FaultyDisk();
+    const spool = await bed.open();
+    await write(spool, 1, 100);
+    await spool.startHeartbeat(() => shift(spool.start, 100));
+    await write(spool, 101, 200);
+    const path = onlySegment(spool.current);
+    const { startedWall } = spool.current.meta;
+    await bed.close(spool);
+    disk.misdirect(path, Math.floor(statSync(path).size / SECTOR_BYTES), 2);
+    const next = await bed.open({ files: disk });
+    const earlier = earlierOf(next);
+    const found = [...(await readAgain(earlier)).keys()];
+    const last = found.length;
+    expect(last).toBeGreaterThan(100);
+    expect(last).toBeLessThan(200 - 1);
+    expect(found).toEqual(upTo(last));
+    expect(earlier.lost).toEqual([{ from: last + 1, to: last + 1, cause: 'spool_corrupt' }]);
+    expect(earlier.lastSeq).toBe(last + 1);
+    const until = { mono: shift(spool.start, last), wall: startedWall + last, cause: 'died' };
+    expect(next.lastObserved).toEqual(until);
   });
 
   test('that a deleted file left behind the end of a segment is not read', async () => {
