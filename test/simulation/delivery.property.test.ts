@@ -172,6 +172,10 @@ async function runSchedule(seed: number): Promise<Run> {
       happened.push(name);
       node.trace.push(name);
       await happen(node);
+      for (const damage of node.damage()) {
+        happened.push(damage);
+        node.trace.push(damage);
+      }
       node.append(random.chance(0.05) ? 700 : Math.floor(random.between(0, 9)), pick([0, 0, 200, 3_000]));
       await node.pass(random.between(0, STEP_MS));
     }

@@ -2,12 +2,12 @@
  * A simulated node with its controller: the agent's own spool and shipper, on a simulated disk, before a simulated Redis and store.
  *
  *   appended ──► spool ──► shipper ──► network ──► inbox ──► store ──► ack reply ──► shipper
- *                 disk: slow, failing, without power
+ *                 disk: slow, failing, without power, damaged
  *
  * It knows what each agent appended and what of it was safe when that agent ended, and compares the store with that. Everything happens in an order
  * that the seed decides; its trace is the list of all calls to the disk, commands and stored batches.
  */
-import { basename, dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
 import type { DeliveryIntervals } from '../../src/agent/ship/deliveries.ts';
 import { Shipper } from '../../src/agent/ship/shipper.ts';
@@ -18,7 +18,7 @@ import { monoNow } from '../../src/platform/clock.ts';
 import { createLogger } from '../../src/platform/log.ts';
 import { millis, offset } from '../../src/protocol/units.ts';
 import type { RedisSettings } from '../../src/redis/access.ts';
-import { type DiskCall, FaultyDisk } from '../support/faultyDisk.ts';
+import { type DiskCall, FaultyDisk, SECTOR_BYTES } from '../support/faultyDisk.ts';
 import { ModelDisk } from '../support/modelDisk.ts';
 import { event } from '../support/records.ts';
 import { CONTEXT, spoolOptions } from '../support/spoolBed.ts';
@@ -56,6 +56,17 @@ const FAILING: Readonly<Record<DiskFault, { readonly calls: readonly string[]; r
   removals: { calls: ['remove', 'rename'], code: 'EIO' },
 };
 
+/** The odds of each kind of damage at one step. */
+const DAMAGE_ODDS = 0.015;
+
+/** Each is of a disk that an agent is given. */
+interface Damage {
+  /** Once anything of a segment was read from another place for good. */
+  isMisread: boolean;
+  readonly flips: ((disk: FaultyDisk) => void)[];
+  misreads: ((disk: FaultyDisk) => void)[];
+}
+
 /** The known facts of an epoch without asking the agent. */
 interface KnownEpoch {
   /** The appended records, in the order of seqs, each as JSON. */
@@ -69,6 +80,9 @@ interface KnownEpoch {
   /** The most of these that there ever were. */
   mostFailedReads: number;
 }
+
+/** By who finds it: the next agent, or the one that wrote it. */
+const DAMAGE_CAUSES: ReadonlySet<string> = new Set(['spool_corrupt', 'spool_unreadable']);
 
 interface Running {
   readonly spool: Spool;
@@ -97,6 +111,8 @@ export class SimulatedNode {
   readonly #settings: NodeSettings;
   readonly #time: SimulatedTime;
   readonly #disk = new ModelDisk();
+  readonly #damaging: Random;
+  readonly #damage: Damage = { isMisread: false, flips: [], misreads: [] };
   readonly #known = new Map<string, KnownEpoch>();
   #running: Running | null = null;
   #boots = 0;
@@ -105,6 +121,7 @@ export class SimulatedNode {
     this.#settings = settings;
     this.#time = time;
     this.random = randomFor(settings.seed, 'delivery');
+    this.#damaging = randomFor(settings.seed, 'damage');
     const trace = (line: string) => void this.trace.push(line);
     this.redis = new SimulatedRedis(PLACE, time, randomFor(settings.seed, 'network'), trace);
     this.store = new SimulatedStore(this.redis, randomFor(settings.seed, 'store'));
@@ -152,6 +169,7 @@ export class SimulatedNode {
     const { maxBytes, retentionMs, fsyncMs } = this.#settings;
     const disk = new FaultyDisk(this.#disk);
     disk.faultOf = (call) => this.#faultOf(call, disk);
+    for (const damage of [...this.#damage.flips, ...this.#damage.misreads]) damage(disk);
     disk.usage = async () => (this.#diskFault === 'crowded' ? 0.95 : 0);
     const spool = await openSpool(
       {
@@ -196,6 +214,49 @@ export class SimulatedNode {
     const failed = this.#diskFault === 'reads' ? (known.failedReads.get(path) ?? 0) + 1 : 0;
     known.failedReads.set(path, failed);
     known.mostFailedReads = Math.max(known.mostFailedReads, failed);
+  }
+
+  /**
+   * By chance a bit of a segment flips, or a block of it is read from another place, once or from then on: none of the last blocks, because nobody can
+   * say how many records were in these. Returns what happened.
+   */
+  damage(): string[] {
+    const random = this.#damaging;
+    const { spool, disk } = this.#agent;
+    const below = (n: number) => Math.floor(random.between(0, n));
+    const segments = spool.epochs.flatMap(({ dir, segments: all }) =>
+      all.map(({ file, bytes }) => ({
+        path: join(dir, file),
+        bytes,
+        blocks: Math.floor(bytes / SECTOR_BYTES) - 2,
+      })),
+    );
+    const happened: string[] = [];
+    const drawn = segments[below(segments.length)];
+    if (random.chance(DAMAGE_ODDS) && drawn !== undefined) {
+      const bit = below(8 * drawn.bytes);
+      const flip = (on: FaultyDisk) => on.flip(drawn.path, bit);
+      flip(disk);
+      this.#damage.flips.push(flip);
+      happened.push(`bit ${bit} of ${basename(drawn.path)} flips`);
+    }
+    const long = segments.filter(({ blocks }) => blocks > 1);
+    const misread = long[below(long.length)];
+    if (random.chance(2 * DAMAGE_ODDS) && misread !== undefined) {
+      const times = random.chance(0.5) ? 1 : Number.POSITIVE_INFINITY;
+      const block = below(misread.blocks);
+      const other = (block + 1 + below(misread.blocks - 1)) % misread.blocks;
+      const misdirect = (on: FaultyDisk) => on.misdirect(misread.path, block, other, times);
+      misdirect(disk);
+      if (times > 1) {
+        this.#damage.isMisread = true;
+        this.#damage.misreads.push(misdirect);
+      }
+      happened.push(
+        `block ${other} of ${basename(misread.path)} is read in place of ${block}, ${times} times`,
+      );
+    }
+    return happened;
   }
 
   append(count: number, padding: number): void {
@@ -250,6 +311,8 @@ export class SimulatedNode {
     known.safe = known.synced;
     this.#end();
     this.#disk.comeBack(() => this.random.next());
+    // Segments may end earlier now, in a block that would be misread.
+    this.#damage.misreads = [];
     this.#boots += 1;
   }
 
@@ -309,9 +372,21 @@ export class SimulatedNode {
     const strangers = [...this.store.epochs.keys()].filter((name) => !this.#known.has(name));
     return [
       ...this.store.problems,
+      ...this.#lostByFlips(),
       ...[...this.#known].flatMap(([name, each]) => this.#problemsOf(name, each, causes)),
       ...strangers.map((name) => `an epoch of nobody: ${name}`),
     ];
+  }
+
+  /** A flipped bit costs one record that was safe. */
+  #lostByFlips(): string[] {
+    if (this.#damage.isMisread || this.#diskFaults.has('reads')) return [];
+    const lost = [...this.#known].flatMap(([name, { safe }]) =>
+      [...(this.store.epochs.get(name)?.lost ?? [])].flatMap(([seq, cause]) =>
+        seq <= safe && DAMAGE_CAUSES.has(cause) ? [`lost by a flipped bit: ${name}:${seq}`] : [],
+      ),
+    );
+    return lost.length > this.#damage.flips.length ? lost : [];
   }
 
   /** Why records may be declared lost, after what has happened. */
@@ -319,6 +394,8 @@ export class SimulatedNode {
     const causes = new Set<string>();
     if (isSmall) causes.add('spool_full').add('below_oldest');
     if (this.#diskFaults.has('reads')) causes.add('spool_unreadable');
+    if (this.#damage.isMisread || this.#damage.flips.length > 0)
+      for (const cause of DAMAGE_CAUSES) causes.add(cause);
     if ([...this.#diskFaults].some((each) => KEEPS_FROM_WRITING.includes(each)))
       causes.add('spool_unwritable');
     // Records that were delivered and deleted, only the backup could have had.
