@@ -137,7 +137,7 @@ needs('redis-server')('an agent', () => {
     const { epoch } = spool.current.meta;
     const us = { cluster: CLUSTER, node: NODE };
     const all = { ackGeneration, ackedSeq: 20 };
-    const refused = [
+    const notSigned = [
       undefined,
       '',
       signatureOf(newSigningKey(), ackStatement(us, epoch, all)),
@@ -147,7 +147,7 @@ needs('redis-server')('an agent', () => {
       signatureOf(sign, ackStatement(us, epoch, { ...all, ackedSeq: 19 })),
       signatureOf(sign, ackStatement(us, epoch, { ...all, ackGeneration: ackGeneration + 1 })),
     ];
-    for (const [i, sig] of refused.entries()) {
+    for (const [i, sig] of notSigned.entries()) {
       await reply(spool.current, { ...all, sig });
       await waitFor(`refusal ${i}`, () => shipper?.refusedAcks === i + 1);
     }

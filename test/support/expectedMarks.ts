@@ -8,6 +8,7 @@ import type { UnobservableCause } from '../../src/agent/compare/unobservableReas
 import type { ScrapeFailure } from '../../src/agent/observe/kubelet/scrapeError.ts';
 import type { PodsStreamEnd } from '../../src/agent/observe/pods/podsStream.ts';
 import type { SubscriptionState } from '../../src/agent/observe/stream/subscription.ts';
+import type { UnbelievedClaim } from '../../src/controller/ingest/epoch.ts';
 import type { REMOVAL_KINDS } from '../../src/controller/ingest/inbox.ts';
 import type { UnstorableRecord } from '../../src/controller/ingest/recordValidation.ts';
 import type { Rejection } from '../../src/controller/ingest/rejections.ts';
@@ -186,6 +187,20 @@ const REJECTED: Readonly<Record<Rejection['reason'], Expectations>> = {
   other_node: ATTRIBUTION,
 };
 
+/** The claims of a batch that the controller does not believe. */
+const UNBELIEVED: Readonly<Record<UnbelievedClaim, Expectations>> = {
+  loss: often,
+  incarnation: HOSTILE_BATCHES,
+  successor: HOSTILE_BATCHES,
+  time: HOSTILE_BATCHES,
+};
+
+/** The acknowledgements that an agent does not believe. */
+const REFUSED_ACKS: Readonly<Record<string, Expectations>> = {
+  never_written: inEach,
+  not_signed: elsewhere('test/integration/forgedAcks'),
+};
+
 /** The kinds of input that are removed from an inbox unread, and what Redis does not let an agent do. */
 const REMOVALS: Readonly<Record<(typeof REMOVAL_KINDS)[number], Expectations>> = {
   bad_id: inEach,
@@ -224,6 +239,8 @@ const FAMILIES: Readonly<Record<string, Readonly<Record<string, Expectations>>>>
   rejected: { ...REJECTED, over_the_cap: inEach },
   removal: REMOVALS,
   refused: REFUSED,
+  unbelieved: UNBELIEVED,
+  'refused ack': REFUSED_ACKS,
   hang: HANGS,
   repair: REPAIRS,
   ...Object.fromEntries(Object.entries(GAPS).map(([scope, causes]) => [`gap ${scope}`, causes])),

@@ -1,6 +1,6 @@
 /*
- * Loaded into an agent before its program: makes its disk fail as a file says. Segments have sectors that cannot be read, cannot be
- * synced, or are slow to write.
+ * Loaded into an agent before its program: makes its disk fail as a file says. Segments have sectors that cannot be read, are read
+ * from another place, cannot be synced, or are slow to write.
  *
  *   node --import 'file:///…/support/failingDisk.ts?as=/path/of/the/file' …
  */
@@ -17,6 +17,8 @@ export interface DiskFailures {
   /** How long a write or a sync takes at least. */
   readonly delayMs: number;
   readonly unreadable: readonly { readonly path: string; readonly sector: number }[];
+  /** Another sector of the file is read in place of one. */
+  readonly misread: readonly { readonly path: string; readonly sector: number; readonly other: number }[];
 }
 
 /** Node's arguments for a program whose disk `failDisk` can make fail. */
@@ -29,7 +31,7 @@ export function failingDiskArgs(file: string): string[] {
 export function diskFailures(file: string): DiskFailures {
   return existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as DiskFailures)
-    : { failsToSync: false, delayMs: 0, unreadable: [] };
+    : { failsToSync: false, delayMs: 0, unreadable: [], misread: [] };
 }
 
 /** Takes effect at the next call. */
@@ -53,14 +55,17 @@ function failing(handle: FileHandle, path: string, as: string): FileHandle {
   const write = handle.write.bind(handle) as (...args: unknown[]) => Promise<unknown>;
   const datasync = handle.datasync.bind(handle);
   const failingRead = async (into: Buffer, offset: number, length: number, at: number) => {
-    const isBroken = diskFailures(as).unreadable.some(
-      (each) =>
-        each.path === path &&
-        each.sector * SECTOR_BYTES < at + length &&
-        (each.sector + 1) * SECTOR_BYTES > at,
-    );
-    if (isBroken) throw failure();
-    return read(into, offset, length, at);
+    const isHere = (each: { readonly path: string; readonly sector: number }) =>
+      each.path === path && each.sector * SECTOR_BYTES < at + length && (each.sector + 1) * SECTOR_BYTES > at;
+    const { unreadable, misread } = diskFailures(as);
+    if (unreadable.some(isHere)) throw failure();
+    const result = await read(into, offset, length, at);
+    for (const { sector, other } of misread.filter(isHere)) {
+      const start = sector * SECTOR_BYTES;
+      const [from, to] = [Math.max(at, start), Math.min(at + length, start + SECTOR_BYTES)];
+      await read(into, offset + from - at, to - from, other * SECTOR_BYTES + from - start);
+    }
+    return result;
   };
   return Object.assign(handle, {
     read: failingRead,

@@ -241,7 +241,9 @@ function isExplained({ node, cause }: SeqGap, { faults, forgetful }: TortureEvid
       return hadFault('full disk', node, faults);
     case 'spool_corrupt':
       // The last record of an agent that was killed while its disk was full may be half written.
-      return hadFault('flipped bit', node, faults) || hadFault('full disk', node, faults);
+      return (['flipped bit', 'misread block', 'full disk'] as const).some((kind) =>
+        hadFault(kind, node, faults),
+      );
     case 'spool_unreadable':
       return hadFault('bad sector', node, faults);
     case 'store_lost':
@@ -256,7 +258,7 @@ function isExplained({ node, cause }: SeqGap, { faults, forgetful }: TortureEvid
 }
 
 const hadFault = (
-  kind: 'full disk' | 'bad sector' | 'flipped bit' | 'clock' | 'slow disk',
+  kind: 'full disk' | 'bad sector' | 'flipped bit' | 'misread block' | 'clock' | 'slow disk',
   node: string | undefined,
   faults: readonly Event[],
 ): boolean => faults.some(({ fault }) => fault.kind === kind && `node-${fault.node}` === node);

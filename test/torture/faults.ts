@@ -23,7 +23,7 @@ import { moveClock } from '../support/movedClock.ts';
 import { FORGED_SEQ } from './ackWatch.ts';
 import type { BreakableRoute } from './route.ts';
 import type { Event, Fault, Part, RouteName } from './schedule.ts';
-import { QUEUES, type World } from './world.ts';
+import { QUEUES, REFUSED_ACK, type World } from './world.ts';
 
 const WAITS_WITHIN_MS = 240_000;
 
@@ -35,6 +35,9 @@ const RUNS_MS = 2_500;
 /** An agent that does not run for this long has stalled. */
 const STALL_MS = 2_000;
 
+/** An agent asks for replies every four seconds, and then reads one soon. */
+const READS_REPLY_MS = 20_000;
+
 /** An agent deletes files of its spool once a second, not always. */
 const MAX_READS = 200;
 
@@ -44,8 +47,11 @@ class FaultError extends Error {
 }
 
 /** Injects a fault when its part is free, and resolves when it has ended. */
-export function inject(world: World, { fault, forMs }: Event): Promise<void> {
-  return world.inTurn(turnsOf(fault), () => effect(world, fault, forMs));
+export function inject(world: World, { fault, forMs }: Event, onBegin: () => void): Promise<void> {
+  return world.inTurn(turnsOf(fault), () => {
+    onBegin();
+    return effect(world, fault, forMs);
+  });
 }
 
 /** The target of a fault: one fault at a time on each. */
@@ -66,9 +72,11 @@ function turnsOf(fault: Fault): readonly string[] {
     case 'second agent':
     case 'bad sector':
     case 'flipped bit':
+    case 'misread block':
     case 'failed fsync':
       return [`agent ${fault.node}`];
     case 'wipe':
+    case 'full redis':
     case 'repeat':
     case 'new password':
       return ['redis'];
@@ -123,6 +131,10 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
       return breakSector(world, fault.node);
     case 'flipped bit':
       return flipBit(world, fault.node, fault.bit, forMs);
+    case 'misread block':
+      return misreadBlock(world, fault.node, fault, forMs);
+    case 'full redis':
+      return fillRedis(world, forMs);
     case 'failed fsync':
       return withDisk(world, fault.node, { failsToSync: true }, () => delay(forMs));
     case 'slow disk':
@@ -270,6 +282,13 @@ async function repeat(world: World, forMs: number): Promise<void> {
   await again('late');
 }
 
+async function fillRedis(world: World, forMs: number): Promise<void> {
+  const limit = (bytes: number) => world.inRedis((redis) => redis.config('SET', 'maxmemory', bytes));
+  await limit(1);
+  await delay(forMs);
+  await limit(0);
+}
+
 async function inInboxes(world: World, work: (redis: Redis, inbox: string) => Promise<void>): Promise<void> {
   await world.inRedis(async (redis) => {
     for (let queue = 0; queue < QUEUES; queue += 1) await work(redis, inboxKey(CLUSTER, queue));
@@ -297,26 +316,50 @@ async function step(world: World, i: number, byMs: number, forMs: number): Promi
   moveClock(clock, 0);
 }
 
-/** Makes a sector of a segment unreadable, but none of the last ones: nobody can say how many records were in these. */
-async function breakSector(world: World, i: number): Promise<void> {
-  const { spool, diskFailures: as } = world.node(i);
-  const epochs = join(spool, 'epochs');
-  const sectors = await unlessChanged(() =>
+/** The sectors of segments, but none of the last ones: nobody can say how many records were in these. The newest are last. */
+function sectorsOf(world: World, i: number): Promise<{ readonly path: string; readonly sector: number }[]> {
+  const epochs = join(world.node(i).spool, 'epochs');
+  return unlessChanged(() =>
     readdirSync(epochs).flatMap((epoch) =>
       readdirSync(join(epochs, epoch))
         .filter((name) => name.endsWith('.seg'))
         .flatMap((name) => {
           const path = join(epochs, epoch, name);
-          const sectorsOf = Math.floor(statSync(path).size / SECTOR_BYTES) - 2;
-          return Array.from({ length: Math.max(0, sectorsOf) }, (_, sector) => ({ path, sector }));
+          const count = Math.floor(statSync(path).size / SECTOR_BYTES) - 2;
+          return Array.from({ length: Math.max(0, count) }, (_, sector) => ({ path, sector }));
         }),
     ),
   );
-  // The newest records are those that the store does not have yet.
-  const broken = sectors.at(-1);
+}
+
+/** The newest records are those that the store does not have yet. */
+async function breakSector(world: World, i: number): Promise<void> {
+  const { diskFailures: as } = world.node(i);
+  const broken = (await sectorsOf(world, i)).at(-1);
   if (broken === undefined) return;
   const failures = diskFailures(as);
   failDisk(as, { ...failures, unreadable: [...failures.unreadable, broken] });
+}
+
+async function misreadBlock(
+  world: World,
+  i: number,
+  { block, by }: { readonly block: number; readonly by: number },
+  forMs: number,
+): Promise<void> {
+  const { agent, diskFailures: as } = world.node(i);
+  await agent.kill('SIGKILL');
+  world.agentDied(i);
+  const sectors = await sectorsOf(world, i);
+  const misread = sectors.at(-1 - block);
+  const others = sectors.filter(({ path, sector }) => path === misread?.path && sector !== misread.sector);
+  const other = others[by % others.length];
+  if (misread !== undefined && other !== undefined) {
+    const failures = diskFailures(as);
+    failDisk(as, { ...failures, misread: [...failures.misread, { ...misread, other: other.sector }] });
+  }
+  await delay(forMs);
+  await world.startAgain(`agent ${i}`);
 }
 
 async function flipBit(world: World, i: number, bit: number, forMs: number): Promise<void> {
@@ -363,11 +406,18 @@ async function withDisk(
   failDisk(as, { ...diskFailures(as), failsToSync: false, delayMs: 0 });
 }
 
-/** Writes again and again over the replies of a node. */
+/** Writes again and again over the replies of a node, as long as asked for and until its agent has read one. */
 async function forgeAcks(world: World, i: number, forMs: number): Promise<void> {
-  const key = ackReplyKey(CLUSTER, world.node(i).name);
-  const until = performance.now() + forMs;
-  while (performance.now() < until) {
+  const { name, agent } = world.node(i);
+  const key = ackReplyKey(CLUSTER, name);
+  const refusals = () => agent.log().split(REFUSED_ACK).length;
+  const before = refusals();
+  const began = performance.now();
+  const isOver = () => {
+    const ms = performance.now() - began;
+    return ms > forMs && (ms > READS_REPLY_MS || refusals() > before);
+  };
+  while (!isOver()) {
     await world
       .inRedis(async (redis) => {
         for (const [epoch, json] of Object.entries(await redis.hgetall(key))) {
@@ -377,7 +427,7 @@ async function forgeAcks(world: World, i: number, forMs: number): Promise<void> 
       })
       // Redis may be down, which is another fault.
       .catch(() => undefined);
-    await delay(100);
+    await delay(20);
   }
 }
 

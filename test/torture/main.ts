@@ -10,6 +10,7 @@
  *   --settle MS      how long the remaining records may take to arrive after the last fault
  *   --forgetful N    the last N nodes delete acknowledged records at once
  *   --operations N   how many an attacker does beside all schedules together
+ *   --order ORDER    that a failed run has printed: faults begin and end in this order again
  *   --quiet          print one line per schedule
  *
  * Exit code 0: no record lost, unexpected or duplicated, no gap unexplained, no hour miscounted, no
@@ -22,8 +23,9 @@ import { parseArgs } from 'node:util';
 import { MarkCounts } from '../support/marks.ts';
 import { PROBLEM_CLASSES } from './checker.ts';
 import { LimitedDisk } from './disk.ts';
+import { orderText, stepText } from './order.ts';
 import { type Outcome, runSchedule } from './run.ts';
-import type { FaultKind } from './schedule.ts';
+import { describeFault, type FaultKind } from './schedule.ts';
 import { ROOT } from './world.ts';
 
 const MAX_LISTED = 20;
@@ -38,6 +40,7 @@ const { values } = parseArgs({
     settle: { type: 'string', default: '240000' },
     forgetful: { type: 'string', default: '1' },
     operations: { type: 'string', default: '2000' },
+    order: { type: 'string' },
     root: { type: 'string', default: ROOT },
     quiet: { type: 'boolean', default: false },
   },
@@ -75,6 +78,7 @@ for (let seed = first; seed < first + number('schedules'); seed += 1) {
     operations: Math.ceil(number('operations') / number('schedules')),
     settlesWithinMs: number('settle'),
     root: values.root,
+    order: values.order ?? null,
     log: values.quiet ? () => undefined : console.log,
   });
   marks.add(outcome.marks);
@@ -87,7 +91,10 @@ for (const problem of problems) console.log(`FAILED: ${problem}`);
 if (failed.length > 0) console.log(`failed schedules, to repeat with --seed: ${failed.join(', ')}`);
 process.exitCode = failed.length + problems.length > 0 ? 1 : 0;
 
-function printOutcome(seed: number, { result, events, failures, comparisons, seconds, logs }: Outcome): void {
+function printOutcome(
+  seed: number,
+  { result, events, order, failures, comparisons, seconds, logs }: Outcome,
+): void {
   const { attempted, stored, declared, undetermined, late, claims, lags } = result;
   const counts = Object.fromEntries(PROBLEM_CLASSES.map((name) => [name, result[name].length]));
   totals.schedules += 1;
@@ -106,6 +113,11 @@ function printOutcome(seed: number, { result, events, failures, comparisons, sec
   for (const name of PROBLEM_CLASSES) {
     for (const each of result[name].slice(0, MAX_LISTED)) console.log(`    ${name}: ${each}`);
   }
+  for (const step of order) {
+    const event = events[step.fault];
+    if (event !== undefined) console.log(`    ${stepText(step)} ${describeFault(event.fault)}`);
+  }
+  console.log(`  to repeat: --seed ${seed} --order '${orderText(order)}'`);
   for (const log of logs) console.log(log);
 }
 

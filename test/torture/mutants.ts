@@ -225,6 +225,7 @@ async function detects(mutant: BuildMutant): Promise<boolean> {
         operations: 1,
         settlesWithinMs: 20_000,
         root,
+        order: null,
         log: () => undefined,
       });
       const { problems } = result;

@@ -13,6 +13,7 @@ import type { Attacker } from './attacker.ts';
 import { type CheckResult, checkRecords, type TortureEvidence } from './checker.ts';
 import type { Attempt } from './facts.ts';
 import { inject } from './faults.ts';
+import { parseOrder, type Step } from './order.ts';
 import { describeFault, type Event, type ScheduleOptions, scheduleOf } from './schedule.ts';
 import { readMarks, readStore } from './store.ts';
 import { World } from './world.ts';
@@ -25,12 +26,16 @@ export interface RunOptions extends ScheduleOptions {
   readonly operations: number;
   /** How long the remaining records may take to arrive after the last fault. */
   readonly settlesWithinMs: number;
+  /** In which faults begin and end; null: as it comes. */
+  readonly order: string | null;
   readonly log: (line: string) => void;
 }
 
 export interface Outcome {
   readonly result: CheckResult;
   readonly events: readonly Event[];
+  /** In which their faults began and ended. */
+  readonly order: readonly Step[];
   /** Faults that could not be injected. */
   readonly failures: readonly string[];
   /** How often acknowledgements were compared with the committed seqs. */
@@ -45,42 +50,69 @@ export interface Outcome {
 export async function runSchedule(options: RunOptions): Promise<Outcome> {
   const { log } = options;
   const events = scheduleOf(options);
+  const wanted = options.order === null ? null : parseOrder(options.order, events.length);
+  if (options.order !== null && wanted === null) throw new Error('--order is none of this schedule');
+  const order: Step[] = [];
   const began = performance.now();
   const world = await World.start(options);
   try {
     const attacker = world.attack(options.operations, (events.at(-1)?.atMs ?? 0) / options.operations);
-    const faultsThatFailed = await play(world, events, log);
+    const faultsThatFailed = await play(world, events, { wanted, order, log });
     await world.startControllers();
     const result = await settle(world, attacker, events, options.settlesWithinMs);
     const stored = await again(performance.now() + options.settlesWithinMs, () =>
       readMarks(world.postgres.url),
     );
-    const marks = [...stored, ...attacker.marks, ...world.removals()];
+    const marks = [...stored, ...attacker.marks, ...world.refusals()];
     const failures = [...faultsThatFailed, ...attacker.problems, ...world.endedControllers()];
     const seconds = (performance.now() - began) / 1000;
     const bad = result.problems.length > 0 || failures.length > 0;
     const logs = bad ? world.logs() : [];
-    return { result, events, failures, comparisons: world.ackWatch.comparisons, marks, seconds, logs };
+    return { result, events, order, failures, comparisons: world.ackWatch.comparisons, marks, seconds, logs };
   } finally {
     await world.stop();
   }
 }
 
-async function play(world: World, events: readonly Event[], log: (line: string) => void): Promise<string[]> {
+interface Course {
+  /** The order of another run, which this one follows as far as its faults last as long. */
+  readonly wanted: readonly Step[] | null;
+  /** The order of this run, as it comes. */
+  readonly order: Step[];
+  readonly log: (line: string) => void;
+}
+
+async function play(
+  world: World,
+  events: readonly Event[],
+  { wanted, order, log }: Course,
+): Promise<string[]> {
   const start = performance.now();
   const failures: string[] = [];
   const under: Promise<void>[] = [];
-  for (const event of events) {
+  /** Resolves when the fault has begun. */
+  const begin = async (fault: number, event: Event): Promise<void> => {
     const wait = event.atMs - (performance.now() - start);
     if (wait > 0) await delay(wait);
     const text = describeFault(event.fault);
     log(`  ${(event.atMs / 1000).toFixed(1).padStart(6)} s  ${text}, ${event.forMs} ms`);
-    under.push(
-      inject(world, event).catch((error: unknown) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const onBegin = () => {
+      order.push({ is: 'begins', fault });
+      resolve();
+    };
+    under[fault] = inject(world, event, onBegin)
+      .catch((error: unknown) => {
         failures.push(`${text}: ${messageOf(error)}`);
         log(`            ${text}: ${messageOf(error)}`);
-      }),
-    );
+      })
+      .then(() => void order.push({ is: 'ends', fault }));
+    if (wanted !== null) await promise;
+  };
+  for (const { is, fault } of wanted ?? events.map((_, i) => ({ is: 'begins', fault: i }) as const)) {
+    const event = events[fault];
+    if (event !== undefined && is === 'begins') await begin(fault, event);
+    else await under[fault];
   }
   await Promise.all(under);
   return failures;

@@ -16,10 +16,10 @@ test('the same seed gives the same schedule, and another seed another one', () =
   expect(scheduleOf(options(7))).not.toEqual(scheduleOf(options(8)));
 });
 
-test('a schedule has the requested number of faults, a new password of each user, a flipped bit, a swizzle, a slow disk and each fault of a kubelet, ordered by time', () => {
+test('a schedule has the requested number of faults, a new password of each user, a flipped bit, a misread block, a swizzle, a slow disk, a full Redis and each fault of a kubelet, ordered by time', () => {
   for (const seed of seeds) {
     const events = scheduleOf(options(seed));
-    expect(events).toHaveLength(33);
+    expect(events).toHaveLength(35);
     const users = events.flatMap(({ fault }) => (fault.kind === 'new password' ? [fault.user] : []));
     expect(users.sort()).toEqual(['agent', 'controller']);
     expect(events.map(({ atMs }) => atMs)).toEqual(events.map(({ atMs }) => atMs).sort((a, b) => a - b));
@@ -46,7 +46,7 @@ test('a fault that the machine cannot inject is in no schedule', () => {
 
 test('every kind of fault, every part and every route occurs in some schedule', () => {
   const faults = seeds.flatMap((seed) => scheduleOf(options(seed)).map(({ fault }) => fault));
-  expect(new Set(faults.map(({ kind }) => kind)).size).toBe(24);
+  expect(new Set(faults.map(({ kind }) => kind)).size).toBe(26);
   const parts = faults.flatMap((fault) => (fault.kind === 'kill' ? [fault.part] : []));
   expect(new Set(parts).size).toBe(3 + 2 + 2);
   const routes = faults.flatMap((fault) => (fault.kind === 'cut' ? [fault.route] : []));

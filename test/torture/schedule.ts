@@ -19,6 +19,8 @@ export type Fault =
   | { readonly kind: 'freeze'; readonly part: Part }
   /** FLUSHALL. */
   | { readonly kind: 'wipe' }
+  /** Redis refuses every write that needs memory. */
+  | { readonly kind: 'full redis' }
   /** Connections break and are refused. */
   | { readonly kind: 'cut'; readonly route: RouteName }
   /** Connections stay open, and no data passes. */
@@ -44,6 +46,11 @@ export type Fault =
   | { readonly kind: 'bad sector'; readonly node: number }
   /** An agent is killed, and this bit of its newest segment, counted from the end, is another one when the next agent reads it. */
   | { readonly kind: 'flipped bit'; readonly node: number; readonly bit: number }
+  /**
+   * An agent is killed, and from then on another block of the same segment is read in place of one. Neither is one of the last: that one is
+   * counted from the newest that may be.
+   */
+  | { readonly kind: 'misread block'; readonly node: number; readonly block: number; readonly by: number }
   /** Every write and every fsync of a segment takes long, and the wall clock of its agent steps meanwhile, and later back. */
   | { readonly kind: 'slow disk'; readonly node: number; readonly delayMs: number; readonly byMs: number }
   /** Every fsync of a segment fails. */
@@ -68,7 +75,13 @@ type KubeletFault =
 export type FaultKind = Fault['kind'];
 type DrawnKind = Exclude<
   FaultKind,
-  'new password' | 'flipped bit' | 'swizzle' | 'slow disk' | KubeletFault['kind']
+  | 'new password'
+  | 'flipped bit'
+  | 'swizzle'
+  | 'slow disk'
+  | 'full redis'
+  | 'misread block'
+  | KubeletFault['kind']
 >;
 
 export interface Event {
@@ -134,6 +147,8 @@ export function scheduleOf(options: ScheduleOptions): Event[] {
     flippedBit(options, atMs),
     swizzle(options, atMs),
     slowDisk(options, atMs),
+    fullRedis(options, atMs),
+    misreadBlock(options, atMs),
     ...kubeletFaults(options, atMs),
   ];
   return [...events, ...others].sort((a, b) => a.atMs - b.atMs);
@@ -178,6 +193,27 @@ function slowDisk({ seed, nodes }: ScheduleOptions, until: number): Event {
       delayMs: Math.round(random.between(100, 1_500)),
       byMs: clockStep(random),
     },
+  };
+}
+
+/** One, beside the faults that were asked for. */
+function fullRedis({ seed }: ScheduleOptions, until: number): Event {
+  const random = randomFor(seed, 'full redis');
+  return {
+    atMs: Math.round(random.between(1_000, until)),
+    forMs: Math.round(random.between(1_000, 4_000)),
+    fault: { kind: 'full redis' },
+  };
+}
+
+/** One, beside the faults that were asked for, and not at the start: blocks have to be full. */
+function misreadBlock({ seed, nodes }: ScheduleOptions, until: number): Event {
+  const random = randomFor(seed, 'misread block');
+  const below = (n: number) => Math.floor(random.between(0, n));
+  return {
+    atMs: Math.round(random.between(until / 3, until)),
+    forMs: Math.round(random.between(200, 3_000)),
+    fault: { kind: 'misread block', node: below(nodes), block: below(3), by: below(100) },
   };
 }
 

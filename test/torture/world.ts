@@ -47,6 +47,8 @@ import type { Part } from './schedule.ts';
 import { readCommittedAcks, withClient } from './store.ts';
 
 export const QUEUES = 2;
+/** The log message of an agent that was given a forged acknowledgement. */
+export const REFUSED_ACK = 'acknowledgement of records that were never written refused';
 
 /** Short intervals. `overdueAfter` stays long: half of it is how long a busy machine may stall an agent. */
 const AGENT_INTERVALS: PlegwatchSettings = {
@@ -293,13 +295,22 @@ export class World {
     return attacker;
   }
 
-  /** The inputs that controllers removed from inboxes unread, as marks. */
-  removals(): string[] {
-    const lines = this.controllers.flatMap(({ program }) => program.log().split('\n'));
-    return lines.flatMap((line) => {
-      const kind = /"reason":"(\w+)".*"msg":"removed from an inbox unread"/.exec(line)?.[1];
-      return kind === undefined ? [] : [`removal ${kind}`];
-    });
+  /** The refusals of agents and controllers that their logs tell of, as marks. */
+  refusals(): string[] {
+    const marks: string[] = [];
+    for (const { log } of [
+      ...this.controllers.map(({ program }) => program),
+      ...this.nodes.map(({ agent }) => agent),
+    ]) {
+      for (const line of log().split('\n')) {
+        const [, kind] = /"reason":"(\w+)".*"msg":"removed from an inbox unread"/.exec(line) ?? [];
+        const [, claim] = /"claim":"(\w+)".*"msg":"claim of a batch not believed"/.exec(line) ?? [];
+        if (kind !== undefined) marks.push(`removal ${kind}`);
+        if (claim !== undefined) marks.push(`unbelieved ${claim}`);
+        if (line.includes(REFUSED_ACK)) marks.push('refused ack never_written');
+      }
+    }
+    return marks;
   }
 
   /** A controller that started while Redis had another password has ended: a supervisor starts it again. */
