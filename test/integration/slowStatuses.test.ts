@@ -1,7 +1,7 @@
 /*
  * Which pod or container makes relists hang, with the built programs. A runtime that never answers for the status of one sandbox, and a kubelet
- * whose relists hang (kubernetes#93886); a runtime that holds the lock of one container's status, so that ListContainers hangs (containerd#12680);
- * one that answers all but ListPodSandbox; and a node whose tasks wait for a processor.
+ * whose relists hang (kubernetes#93886); a runtime that holds the lock of one container's status, so that ListContainers hangs (containerd#12680); one
+ * that answers all but ListPodSandbox; and a node without free processors.
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

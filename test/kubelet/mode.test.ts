@@ -311,7 +311,7 @@ async function relistsOften(node: WatchedNode): Promise<void> {
   });
 }
 
-/** What the agent has logged of its stream, and of the kubelet's mode. */
+/** Each change of its stream, and of the kubelet's mode, that the agent has logged. */
 const logged = ({ agent }: WatchedNode): LoggedChange[] =>
   agent
     .log()
