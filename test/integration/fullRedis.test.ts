@@ -245,7 +245,7 @@ async function freezeWithoutPostgres(): Promise<void> {
   await freeze(controller.pid);
 }
 
-/** What is too long for a sign is removed before Postgres is back. */
+/** Signs that are too long are removed before Postgres is back. */
 async function emptiedWithoutPostgres(): Promise<void> {
   thaw(controller.pid);
   await waitFor('Redis has room', async () => (await usedMemory()) < MEMORY / 2);

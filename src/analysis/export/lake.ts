@@ -34,7 +34,7 @@ import { EXPORTED_VIEWS, LAKE_VIEWS } from './views.ts';
 
 const DAY_MS = 86_400_000;
 const LOCK_PAUSE_MS = 500;
-/** How long a run waits for others, altogether: only one that writes many days for the first time takes so long. */
+/** How long a run waits for others, altogether: only one that writes many days for the first time takes longer. */
 const LOCK_WAIT_MS = 15 * 60_000;
 /** How much of it is left. */
 interface Patience {

@@ -179,7 +179,7 @@ const isUnavailable = (error: unknown): boolean =>
   error instanceof ReplyError ||
   ['outage', 'conflict'].includes(databaseErrorKind(error));
 
-/** What an agent added, and where. */
+/** The text that an agent added, and where. */
 interface Added {
   readonly queue: number;
   readonly id: string;
