@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import { type CheckedRow, type CheckedStore, checkRecords, type TortureEvidence } from './checker.ts';
 import { type Attempt, factsOf } from './facts.ts';
+import type { Event } from './schedule.ts';
 
 const EPOCH = 'a0000000-0000-4000-8000-000000000001';
 const NODE = 'node-0';
@@ -183,6 +184,20 @@ test('records missing from a restored store are explained if a full disk evicted
   expect(problems(fullDisk(0), restored)).toEqual([]);
   expect(problems(fullDisk(0))).toEqual(['1 unexplained']);
   expect(problems(fullDisk(1), restored)).toEqual(['1 unexplained']);
+});
+
+test('a misread block explains corrupt records of its node, and a full Redis explains no gap', () => {
+  const problems = (fault: Event['fault'], cause = 'spool_corrupt') => {
+    const gaps = [{ ...lostRange, cause }];
+    const declared = { store: store([row(1)], { gaps, lost: [[2, 2]] }) };
+    return checkRecords(evidence({ ...declared, faults: [{ atMs: 1, forMs: 1, fault }] })).problems;
+  };
+  expect(problems({ kind: 'misread block', node: 0, block: 1, by: 1 })).toEqual([]);
+  expect(problems({ kind: 'misread block', node: 1, block: 1, by: 1 })).toEqual(['1 unexplained']);
+  expect(problems({ kind: 'misread block', node: 0, block: 1, by: 1 }, 'spool_full')).toEqual([
+    '1 unexplained',
+  ]);
+  expect(problems({ kind: 'full redis' })).toEqual(['1 unexplained']);
 });
 
 test('a gap of a full disk is explained only by a full disk of that node', () => {
