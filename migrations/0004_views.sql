@@ -1035,7 +1035,7 @@ WITH period AS (
   CROSS JOIN LATERAL (
     SELECT count(*) AS minutes, sum(m.relists)::int8 AS our_relists, sum(m.errors)::int8 AS our_errors,
            max(m.max_us)::float8 / 1000 AS our_longest_ms,
-           max(m.span_us::float8 / 1000 / nullif(m.relists, 0)) AS our_period_ms,
+           max(m.span_us::float8 / 1000 / nullif(m.relists, 0)) AS our_period_ms, max(m.ended_at) AS our_minutes_to,
            sum(m.pressure_us)::float8 / 1000 AS pressure_ms,
            store.share_waited(sum(m.cpu_some_us), sum(m.pressure_us)) AS cpu_some,
            store.share_waited(sum(m.io_some_us), sum(m.pressure_us)) AS io_some,
@@ -1052,6 +1052,7 @@ WITH period AS (
   ) m
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE g.scope = 'list') AS list_gaps,
+           max(g.to_at) FILTER (WHERE g.scope = 'list' AND g.is_open) AS our_list_waits_to,
            coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
              WHERE g.scope = 'stream'), 0) AS our_stalled_ms,
            greatest(0,
@@ -1062,7 +1063,7 @@ WITH period AS (
            ) AS our_waiting_ms
     FROM (
       -- A dead agent waits for no list.
-      SELECT g.scope, g.cause, g.from_at,
+      SELECT g.scope, g.cause, g.from_at, g.to_at IS NULL AS is_open,
              coalesce(g.to_at, CASE WHEN g.scope <> 'agent' AND s.ended_at IS NOT NULL THEN greatest(s.ended_at, g.from_at) END,
                       s.next_started_at, now()) AS to_at
       FROM store.gap g LEFT JOIN store.epoch_span s ON s.node_id = g.node_id AND s.epoch = g.epoch AND g.to_at IS NULL
@@ -1099,9 +1100,13 @@ WITH period AS (
     SELECT * FROM (
       SELECT m.hang_call AS list_call, m.hang_verdict, m.hang_asked AS statuses_asked, m.hang_quick AS statuses_quick,
              m.hang_unanswered AS statuses_unanswered, m.slow_status_key AS hung_key, m.day AS hung_day, m.minute AS hung_minute, m.seq AS hung_seq,
-             least(m.hang_waited_us / 1000, store.overlap_ms(m.hang_from, coalesce(m.hang_to, m.ended_at), j.from_at, j.until)) AS hung_ms
+             least(m.hang_waited_us / 1000 + extract(epoch FROM t.hung_to - coalesce(m.hang_to, m.ended_at)) * 1000,
+                   store.overlap_ms(m.hang_from, t.hung_to, j.from_at, j.until)) AS hung_ms
       FROM store.relist_minute m
-      WHERE m.node_id = j.node_id AND m.hang_from < j.until AND coalesce(m.hang_to, m.ended_at) > j.from_at
+      -- The last minute of a hang that lasts is up to a minute old, and the time that it is compared with ends now.
+      CROSS JOIN LATERAL (SELECT coalesce(m.hang_to, CASE WHEN m.ended_at = j.our_minutes_to THEN greatest(m.ended_at, j.our_list_waits_to) END,
+                                          m.ended_at) AS hung_to) t
+      WHERE m.node_id = j.node_id AND m.hang_from < j.until AND t.hung_to > j.from_at
         AND m.day BETWEEN ((j.from_at - interval '15 minutes') AT TIME ZONE 'UTC')::date AND ((j.until + interval '15 minutes') AT TIME ZONE 'UTC')::date
         AND m.minute BETWEEN j.from_at - interval '15 minutes' AND j.until + interval '15 minutes'
     ) m

@@ -46,6 +46,8 @@ interface VerdictScenario {
   readonly gaps?: readonly [scope: GapScope, cause: string, from: number, to: number | null][];
   /** Whether the Node condition reported PLEG as unhealthy, and whether it recovered. */
   readonly unhealthy?: 'ongoing' | 'recovered';
+  /** When PLEG was reported as unhealthy, in seconds, if not at 310 s. */
+  readonly reported?: number;
   /** When the agent died, in seconds; it never came back. */
   readonly died?: number;
 }
@@ -137,10 +139,13 @@ const DISK_FULL: NodePressure = {
   },
 };
 /** The statuses of a node while ListContainers hangs in the fourth and fifth minute. */
-const hanging = (verdict: HangVerdict): MinuteStatuses => ({
+const hanging = (
+  verdict: HangVerdict,
+  times = { from: 130 * SECOND, waited: 170 * SECOND },
+): MinuteStatuses => ({
   ...{ asked: 40, slow: 0, slowest: null },
   hang: {
-    ...{ call: 'ListContainers', from: 130 * SECOND, to: null, waited: 170 * SECOND, verdict },
+    ...{ call: 'ListContainers', to: null, verdict, ...times },
     ...{ listed: 40, asked: 40, quick: 40, unanswered: 0 },
   },
 });
@@ -208,6 +213,19 @@ function hungTwice(): VerdictScenario {
   return { ours: { ...ours, 5: { relists: 5, statuses } }, gaps: [...gaps, ['list', 'slow', 310, 325]] };
 }
 
+/** PLEG was last active at 365 s, lists of the agent hang from 430 s on, and its last minute ended at 540 s. */
+const LAST_MINUTE_BEFORE_NOW: VerdictScenario = {
+  kubelet: { ...NO_LIST_ENDED, 2: {}, 3: {}, 4: {}, 5: {}, 8: HUNG[4], 9: null },
+  ours: {
+    7: { relists: 3 },
+    8: { relists: 0, statuses: hanging('container', { from: 430 * SECOND, waited: 110 * SECOND }) },
+    9: null,
+  },
+  gaps: [['list', 'slow', 430, null]],
+  unhealthy: 'ongoing',
+  reported: 545,
+};
+
 const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] }> = {
   'a healthy node has no verdict': { scenario: {}, verdicts: [] },
   'a healthy kubelet with Evented PLEG, which relists every 300 s, has no verdict': {
@@ -252,6 +270,8 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
     scenario: { ...oursHung('container', 330), unhealthy: 'recovered' },
     verdicts: ['unhealthy not_slow slow unknown'],
   },
+  'a container holds up lists since half of a period that lasts, as of a minute ago for less: the container':
+    { scenario: LAST_MINUTE_BEFORE_NOW, verdicts: ['unhealthy slow slow container'] },
   'a container held up lists for most of the period, and the runtime for its last seconds: the container': {
     scenario: { kubelet: HUNG, ...hungTwice(), unhealthy: 'recovered' },
     verdicts: ['unhealthy slow slow container'],
@@ -512,7 +532,7 @@ needs('postgres')('a verdict on PLEG', () => {
       nodes.map(({ one, scenario }) => one.batch(1, recordsOf(scenario))),
     );
     await query(databaseUrl, `SELECT store.make_partition('node_condition', current_date)`);
-    for (const { node, scenario } of nodes) await conditions(databaseUrl, node, scenario.unhealthy);
+    for (const { node, scenario } of nodes) await conditions(databaseUrl, node, scenario);
     for (const { node, scenario } of nodes)
       if (scenario.died !== undefined) await dies(databaseUrl, node, scenario.died);
   });
@@ -675,7 +695,7 @@ async function dies(databaseUrl: string, node: string, afterS: number): Promise<
 async function conditions(
   databaseUrl: string,
   node: string,
-  unhealthy: VerdictScenario['unhealthy'],
+  { unhealthy, reported = 310 }: VerdictScenario,
 ): Promise<void> {
   const insert = `
     INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message, pleg_seen_ago_ms, threshold_ms)
@@ -683,7 +703,7 @@ async function conditions(
     FROM store.node n JOIN store.epoch e USING (node_id) WHERE n.name = $1`;
   const healthy = 'kubelet is posting ready status';
   if (unhealthy !== undefined)
-    await query(databaseUrl, insert, [node, 310, 'False', 'KubeletNotReady', ILL, 190_000, 180_000]);
+    await query(databaseUrl, insert, [node, reported, 'False', 'KubeletNotReady', ILL, 190_000, 180_000]);
   if (unhealthy === 'recovered')
     await query(databaseUrl, insert, [node, 340, 'True', 'KubeletReady', healthy, null, null]);
 }
