@@ -23,9 +23,9 @@ import { parseArgs } from 'node:util';
 import { MarkCounts } from '../support/marks.ts';
 import { PROBLEM_CLASSES } from './checker.ts';
 import { LimitedDisk } from './disk.ts';
-import { orderText, stepText } from './order.ts';
+import { orderText, parseOrder, type Step, stepText } from './order.ts';
 import { type Outcome, runSchedule } from './run.ts';
-import { describeFault, type FaultKind } from './schedule.ts';
+import { describeFault, type FaultKind, type ScheduleOptions, scheduleOf } from './schedule.ts';
 import { ROOT } from './world.ts';
 
 const MAX_LISTED = 20;
@@ -51,9 +51,13 @@ type Numeric = 'schedules' | 'faults' | 'nodes' | 'every' | 'settle' | 'forgetfu
 const number = (name: Numeric, min = 1, otherwise = 0): number => {
   const value = Number(values[name] ?? otherwise);
   if (Number.isSafeInteger(value) && value >= min) return value;
-  console.error(`--${name} must be a integer of at least ${min}`);
-  process.exit(2);
+  return wrongUsage(`--${name} must be an integer of at least ${min}`);
 };
+
+function wrongUsage(message: string): never {
+  console.error(message);
+  process.exit(2);
+}
 
 const first = number('seed', 1, randomInt(1, 1_000_000));
 const totals = { schedules: 0, faults: 0, attempted: 0, stored: 0, lost: 0, unexpected: 0, duplicated: 0 };
@@ -68,17 +72,18 @@ if (noDisk !== null) {
 }
 
 for (let seed = first; seed < first + number('schedules'); seed += 1) {
-  const options = { seed, faults: number('faults'), nodes: number('nodes'), everyMs: number('every') };
+  const options = {
+    ...{ seed, faults: number('faults'), nodes: number('nodes'), everyMs: number('every') },
+    ...{ controllers: 2, without },
+  };
   console.log(`schedule ${seed}: ${options.faults} faults, ${options.nodes} nodes`);
   const outcome = await runSchedule({
     ...options,
-    controllers: 2,
-    without,
     forgetful: new Set(Array.from({ length: number('forgetful', 0) }, (_, i) => options.nodes - 1 - i)),
     operations: Math.ceil(number('operations') / number('schedules')),
     settlesWithinMs: number('settle'),
     root: values.root,
-    order: values.order ?? null,
+    wanted: wantedOrder(options),
     log: values.quiet ? () => undefined : console.log,
   });
   marks.add(outcome.marks);
@@ -90,6 +95,17 @@ console.log(summary);
 for (const problem of problems) console.log(`FAILED: ${problem}`);
 if (failed.length > 0) console.log(`failed schedules, to repeat with --seed: ${failed.join(', ')}`);
 process.exitCode = failed.length + problems.length > 0 ? 1 : 0;
+
+function wantedOrder(schedule: ScheduleOptions): readonly Step[] | null {
+  if (values.order === undefined) return null;
+  const order = parseOrder(values.order, scheduleOf(schedule).length);
+  return (
+    order ??
+    wrongUsage(
+      `--order must begin and end every fault of schedule ${schedule.seed} once, as a failed run prints it`,
+    )
+  );
+}
 
 function printOutcome(
   seed: number,

@@ -228,7 +228,7 @@ async function detects(mutant: BuildMutant): Promise<boolean> {
         operations: 1,
         settlesWithinMs: 20_000,
         root,
-        order: null,
+        wanted: null,
         log: () => undefined,
       });
       const { problems } = result;

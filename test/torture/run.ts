@@ -13,7 +13,7 @@ import type { Attacker } from './attacker.ts';
 import { type CheckResult, checkRecords, type TortureEvidence } from './checker.ts';
 import type { Attempt } from './facts.ts';
 import { inject } from './faults.ts';
-import { parseOrder, type Step } from './order.ts';
+import type { Step } from './order.ts';
 import { describeFault, type Event, type ScheduleOptions, scheduleOf } from './schedule.ts';
 import { readMarks, readStore } from './store.ts';
 import { World } from './world.ts';
@@ -27,7 +27,7 @@ export interface RunOptions extends ScheduleOptions {
   /** How long the remaining records may take to arrive after the last fault. */
   readonly settlesWithinMs: number;
   /** In which faults begin and end; null: as it comes. */
-  readonly order: string | null;
+  readonly wanted: readonly Step[] | null;
   readonly log: (line: string) => void;
 }
 
@@ -50,14 +50,12 @@ export interface Outcome {
 export async function runSchedule(options: RunOptions): Promise<Outcome> {
   const { log } = options;
   const events = scheduleOf(options);
-  const wanted = options.order === null ? null : parseOrder(options.order, events.length);
-  if (options.order !== null && wanted === null) throw new Error('--order is none of this schedule');
   const order: Step[] = [];
   const began = performance.now();
   const world = await World.start(options);
   try {
     const attacker = world.attack(options.operations, (events.at(-1)?.atMs ?? 0) / options.operations);
-    const faultsThatFailed = await play(world, events, { wanted, order, log });
+    const faultsThatFailed = await play(world, events, { wanted: options.wanted, order, log });
     await world.startControllers();
     const result = await settle(world, attacker, events, options.settlesWithinMs);
     const stored = await again(performance.now() + options.settlesWithinMs, () =>
