@@ -585,8 +585,8 @@ WHERE r.statuses_asked IS NOT NULL;
 -- Why a list that hangs got its verdict, in a sentence: for reports, timelines and views alike.
 CREATE FUNCTION store.list_hang_why(call text, verdict text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE verdict
-  WHEN 'container' THEN call || ' waits for this container: its status does not answer, others do'
-  WHEN 'pod' THEN call || ' waits for this pod: the status of its sandbox does not answer, others do'
+  WHEN 'container' THEN call || ' waits for this container, whose status does not answer; others answer'
+  WHEN 'pod' THEN call || ' waits for this pod, whose sandbox''s status does not answer; others answer'
   WHEN 'runtime' THEN call || ' does not answer, and statuses do not either, or only slowly'
   WHEN 'none' THEN call || ' does not answer, but every status does'
   ELSE call || ' does not answer; too few statuses were asked for to say more' END;

@@ -152,7 +152,7 @@ exec ${where('runc')} "$@"
         });
         expect(await timelineOf(node)).toEqual([
           expect.stringMatching(
-            /ListContainers hung until now: shop\/held app \(ListContainers waits for this container: /,
+            /ListContainers hung until now: shop\/held app \(ListContainers waits for this container, /,
           ),
         ]);
         // Statuses that the list does not wait for are answered all the time.

@@ -563,7 +563,7 @@ needs('postgres')('a verdict on PLEG', () => {
       {
         ...{ list_call: 'ListContainers', container_id: CULPRIT },
         ...{ statuses_asked: 220, statuses_quick: 219, statuses_unanswered: 1 },
-        why: 'ListContainers waits for this container: its status does not answer, others do',
+        why: 'ListContainers waits for this container, whose status does not answer; others answer',
       },
     ]);
   });

@@ -123,7 +123,7 @@ needs('redis-server', 'postgres')('the pod that makes relists hang', () => {
     expect(hang).toMatchObject({
       ...{ list_call: 'ListContainers', to_at: null, pod_namespace: 'shop', pod_name: 'held' },
       ...{ container_name: 'app', container_id: culprit, unanswered: 1 },
-      why: 'ListContainers waits for this container: its status does not answer, others do',
+      why: 'ListContainers waits for this container, whose status does not answer; others answer',
     });
     expect(Number(hang?.['quick'])).toBeGreaterThan(0);
     const reported = await reportOf(node);

@@ -311,7 +311,7 @@ needs('postgres', 'chromium')('the page', () => {
     await page.getByRole('button', { name: '100 or more 1', exact: true }).waitFor();
     const first = page.locator('tbody tr').first();
     expect(await first.getByRole('rowheader').textContent()).toBe('east-006');
-    expect(await first.getByRole('cell').nth(2).textContent()).toBe(expected?.own);
+    expect(await first.getByRole('cell').nth(3).textContent()).toBe(expected?.own);
     expect(await tab.barriers()).toEqual([]);
     await page.goto(`${origin}/#/fleet?colour=completeness`);
     await page.locator('.cell-lossy').first().waitFor();
@@ -330,6 +330,32 @@ needs('postgres', 'chromium')('the page', () => {
       await page.getByRole('button', { name, exact: true, pressed: true }).waitFor();
     await page.reload();
     await page.getByRole('heading', { name: `Nodes, the worst first ${value}`, exact: true }).waitFor();
+    await tab.close();
+  });
+
+  test('a node whose list hangs is counted, comes first in the table, and says what holds it up', async () => {
+    const why = 'shop/cart/app: ListContainers waits for this container.';
+    await query(
+      databaseUrl,
+      `INSERT INTO store.report_condition (node_id, cluster_id, type, status, reason, message, since)
+       SELECT node_id, cluster_id, 'RelistHealthy', 'False', 'ListHangs', $1, now() FROM store.node WHERE name = 'east-005'`,
+      [why],
+    );
+    const tab = await browser.open(`${origin}/`);
+    const { page } = tab;
+    const tile = page.locator('.tile', { hasText: 'Held up now' });
+    await tile.locator('.summary-value').getByText('1', { exact: true }).waitFor();
+    await tile.click();
+    await page.getByRole('button', { name: 'Hang 1', exact: true, pressed: true }).waitFor();
+    const row = page.locator('tbody tr');
+    expect(await row.getByRole('rowheader').allTextContents()).toEqual(['east-005']);
+    expect(await row.getByText('Hang').getAttribute('title')).toBe(why);
+    expect(await tab.barriers()).toEqual([]);
+    await page.goto(`${origin}/#/fleet?colour=mode`);
+    await page.getByRole('heading', { name: /^Nodes, the worst first/ }).waitFor();
+    const names = await page.locator('tbody tr').getByRole('rowheader').allTextContents();
+    await query(databaseUrl, "DELETE FROM store.report_condition WHERE type = 'RelistHealthy'");
+    expect(names.indexOf('east-005')).toBeLessThan(names.indexOf('east-004'));
     await tab.close();
   });
 

@@ -199,7 +199,7 @@ async function namesCulprit(node: WatchedNode): Promise<void> {
     verdict: 'Container',
     heldUpBy: 'default/held/app',
   });
-  expect(messageOf(reported, 'RelistHealthy', 'False')).toMatch(/: default\/held\/app\.$/);
+  expect(messageOf(reported, 'RelistHealthy', 'False')).toMatch(/^default\/held\/app: ListContainers waits /);
   const published = await waitFor(
     'a condition of the Node names the container',
     async () => {

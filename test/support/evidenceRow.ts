@@ -28,7 +28,7 @@ export const hang: ListHangRow = {
   list_call: 'ListContainers',
   from_at: ago(60.25),
   verdict: 'container',
-  why: 'ListContainers waits for this container: its status does not answer, others do',
+  why: 'ListContainers waits for this container, whose status does not answer; others answer',
   ...{ pod_namespace: 'shop', pod_name: 'cart', container_name: 'app', container_id: 'c1' },
 };
 

@@ -205,7 +205,7 @@ describe('conditions', () => {
     const hanging = build({ list_hang: hang });
     expect(condition(hanging, 'RelistHealthy')).toMatchObject({
       status: 'False',
-      message: `${hang.why}: shop/cart/app.`,
+      message: `shop/cart/app: ${hang.why}.`,
     });
     expect(stateOf(hanging, 'Ready')).toBe('False ListHangs');
   });

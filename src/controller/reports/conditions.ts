@@ -179,8 +179,8 @@ function ready(agent: ConditionState, relist: ConditionState): ConditionState {
 function relistHealthy({ state, list_hang }: PresentRow, agent: ConditionState): ConditionState {
   if (agent.status !== 'True') return outdated(agent);
   if (list_hang !== null) {
-    const named = list_hang.container_id === null ? '' : `: ${heldUpBy(list_hang)}`;
-    return no('ListHangs', `${list_hang.why}${named}.`);
+    const named = list_hang.container_id === null ? '' : `${heldUpBy(list_hang)}: `;
+    return no('ListHangs', `${named}${list_hang.why}.`);
   }
   if (state === null) return NO_EVIDENCE;
   return state.relist_healthy

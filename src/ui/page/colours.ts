@@ -33,6 +33,7 @@ const UNKNOWN_MODE = state(
   'frame',
   'nobody observed the kubelet, or no agent reports',
 );
+const UNKNOWN_LISTS = state('Unknown', 'Not known', 'none', 'frame', 'no agent reports');
 const UNKNOWN_STREAM = state('Unknown', 'Unknown', 'none', 'frame', 'a state of a later version');
 
 /** The worst first, in each list: what nobody observed is not as good as what somebody saw to be well. */
@@ -78,6 +79,12 @@ export const STATES: Readonly<Record<Colouring, readonly CellState[]>> = {
     ),
     state('zero', 'None missed', 'good', 'none', 'the stream was watched, and no event is missing'),
   ],
+  lists: [
+    state('ListHangs', 'Hang', 'bad', 'cross', 'a list of the runtime is not answered: PLEG is held up'),
+    state('ListsFailing', 'Failing', 'poor', 'slash', 'lists of the runtime fail'),
+    UNKNOWN_LISTS,
+    state('Listing', 'Answered', 'good', 'none', 'the runtime answers lists'),
+  ],
   completeness: [
     state('Unknown', 'No agent', 'none', 'frame', 'no agent reported, so nothing was watched'),
     state('poor', 'Below 90 %', 'bad', 'cross', 'of the last 24 hours were watched'),
@@ -121,7 +128,10 @@ export const STATES: Readonly<Record<Colouring, readonly CellState[]>> = {
   ],
 };
 
-const UNKNOWN: Readonly<Partial<Record<Colouring, CellState>>> = { stream: UNKNOWN_STREAM };
+const UNKNOWN: Readonly<Partial<Record<Colouring, CellState>>> = {
+  lists: UNKNOWN_LISTS,
+  stream: UNKNOWN_STREAM,
+};
 
 /** The state of a node. A mode, or a state of the stream, of a later version is shown as Unknown; its name is in the table. */
 export function stateOf(node: FleetNode, colouring: Colouring): CellState {
@@ -145,6 +155,7 @@ const KEYS: Readonly<Record<Colouring, (node: FleetNode) => string>> = {
     if (agent !== 'Reporting') return 'Unknown';
     return (completeness24h ?? 0) < MOSTLY ? 'partly' : 'zero';
   },
+  lists: ({ agent, listsReason }) => (agent === 'Reporting' ? (listsReason ?? 'Unknown') : 'Unknown'),
   completeness: ({ completeness24h: part }) => {
     if (part === null) return 'Unknown';
     if (part >= 0.999) return 'whole';
@@ -156,6 +167,10 @@ const KEYS: Readonly<Record<Colouring, (node: FleetNode) => string>> = {
 
 /** Whether the event stream of the node is watched now. */
 export const isWatched = (node: FleetNode): boolean => KEYS.stream(node) === 'Active';
+
+/** Whether a list of the node's runtime is not answered now, or fails. */
+export const isHeldUp = (node: FleetNode): boolean =>
+  ['ListHangs', 'ListsFailing'].includes(KEYS.lists(node));
 
 /** Whether events of the node were missed in the last 24 hours, also if its agent is silent by now: marked in every colouring. */
 export const isLossy = ({ missed24h }: FleetNode): boolean => (missed24h ?? 0) > 0;

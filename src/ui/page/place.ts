@@ -8,7 +8,7 @@ import type { PoolKey } from '../api.ts';
 
 export const GROUPINGS = ['cluster', 'pool', 'version'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
-export const COLOURINGS = ['mode', 'misses', 'completeness', 'stream'] as const;
+export const COLOURINGS = ['mode', 'misses', 'lists', 'completeness', 'stream'] as const;
 export type Colouring = (typeof COLOURINGS)[number];
 
 export interface FleetPlace {

@@ -39,7 +39,7 @@ WITH w AS (
   WHERE m.minute > now() - interval '22 minutes' AND m.day >= ((now() - interval '22 minutes') AT TIME ZONE 'UTC')::date
   GROUP BY m.node_id
 ), figure AS MATERIALIZED (
-  SELECT n.node_id, m.missed, d.us AS covered_us, t.ended_at, own.since AS own_since, c.reason AS incomplete,
+  SELECT n.node_id, m.missed, d.us AS covered_us, t.ended_at, own.since AS own_since, c.reason AS incomplete, l.reason AS lists_reason, l.message AS lists_message,
          store.caught_up_ms(g.said_at, g.caught_up_since) AS caught_up_ms, a.status AS agent_status, a.since AS agent_since
   FROM store.node n
   JOIN store.cluster k ON k.cluster_id = n.cluster_id
@@ -48,6 +48,7 @@ WITH w AS (
   LEFT JOIN covered d ON d.node_id = n.node_id
   LEFT JOIN latest t ON t.node_id = n.node_id
   LEFT JOIN store.report_condition c ON c.node_id = n.node_id AND c.type = 'EvidenceComplete' AND c.status <> 'True'
+  LEFT JOIN store.report_condition l ON l.node_id = n.node_id AND l.type = 'RelistHealthy'
   LEFT JOIN store.report_condition a ON a.node_id = n.node_id AND a.type = 'AgentReporting'
   LEFT JOIN store.ingest g ON g.cluster_id = n.cluster_id
   WHERE ($1::text[] IS NULL OR k.name = ANY ($1))
@@ -58,6 +59,7 @@ SELECT p.cluster, p.node, p.pool, f.caught_up_ms AS "caughtUpMs", f.agent_status
        p.mode_since AS "modeSince", p.stream_state AS "streamState", p.stream_reason AS "streamReason",
        CASE WHEN s.share > 0 OR f.missed > 0 THEN coalesce(f.missed, 0) END AS "missed24h",
        s.share AS "completeness24h", f.incomplete AS "incompleteReason",
+       f.lists_reason AS "listsReason", f.lists_message AS "listsMessage",
        p.runtime_name AS "runtimeName", p.runtime_version AS "runtimeVersion", p.kubelet_version AS "kubeletVersion",
        p.agent_version AS "agentVersion", p.last_seen AS "lastSeen"
 FROM w

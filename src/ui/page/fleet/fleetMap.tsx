@@ -4,7 +4,7 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { whyOfMode } from '../../../analysis/words.ts';
 import type { AgentState, FleetNode } from '../../api.ts';
-import { isLossy, STATES, stateOf } from '../colours.ts';
+import { isHeldUp, isLossy, STATES, stateOf } from '../colours.ts';
 import { useElementWidth } from '../parts/elementWidth.ts';
 import { COLOURINGS, type Colouring, fragmentOf, type Grouping, type PoolPlace } from '../place.ts';
 import { placeOfGroup } from '../pool/poolWords.ts';
@@ -115,6 +115,7 @@ function nodeInWords(node: FleetNode, colouring: Colouring): string {
   const facts = {
     mode: isReporting ? modeInWords(node) : '',
     misses: missedInWords(node.missed24h),
+    lists: isHeldUp(node) ? visible(node.listsMessage ?? 'lists fail') : '',
     completeness: completenessInWords(node.completeness24h),
     stream: isReporting ? `event stream ${visible(node.streamState)}` : AGENTS[node.agent],
   };

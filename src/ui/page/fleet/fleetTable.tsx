@@ -4,7 +4,7 @@
 import { useMemo } from 'preact/hooks';
 import { whyOfMode } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
-import { isLossy, STATES, stateOf } from '../colours.ts';
+import { isHeldUp, isLossy, STATES, stateOf } from '../colours.ts';
 import { type Column, DataTable } from '../parts/dataTable.tsx';
 import { Name } from '../parts/name.tsx';
 import { type Colouring, fragmentOf } from '../place.ts';
@@ -51,6 +51,11 @@ const columnsOf = (colouring: Colouring, now: string): Column<FleetNode>[] => [
     about: ({ streamReason }) => visible(streamReason ?? ''),
   },
   {
+    ...{ name: 'Lists', field: 'lists', value: (node) => stateOf(node, 'lists').key },
+    cell: (node) => stateOf(node, 'lists').label,
+    about: ({ agent, listsMessage }) => (agent === 'Reporting' ? visible(listsMessage ?? '') : ''),
+  },
+  {
     ...{ name: 'Missed 24 h', field: 'missed_24h', value: ({ missed24h }) => missed24h, isNumber: true },
     cell: ({ missed24h }) => (missed24h === null ? soft('not observed') : count(missed24h)),
   },
@@ -85,9 +90,10 @@ function worstFirst(nodes: readonly FleetNode[], colouring: Colouring): FleetNod
   const rankOf = (node: FleetNode) => ranks.get(stateOf(node, colouring).key) ?? 0;
   const figure = (node: FleetNode) =>
     colouring === 'completeness' ? (node.completeness24h ?? 1) : -(node.missed24h ?? 0);
-  // A mode says nothing of misses: they count as much as the modes in which something is wrong.
+  // A mode says nothing of misses or lists: they count as much as the modes in which something is wrong.
   const isWrong = (node: FleetNode) =>
-    (colouring === 'mode' && isLossy(node)) || ['bad', 'poor'].includes(stateOf(node, colouring).tone);
+    (colouring === 'mode' && (isLossy(node) || isHeldUp(node))) ||
+    ['bad', 'poor'].includes(stateOf(node, colouring).tone);
   return [...nodes].sort(
     (a, b) => Number(isWrong(b)) - Number(isWrong(a)) || rankOf(a) - rankOf(b) || figure(a) - figure(b),
   );

@@ -30,6 +30,7 @@ const POLL_MS = 10_000;
 const COLOUR_NAMES = {
   mode: 'PLEG mode',
   misses: 'missed events',
+  lists: 'lists',
   completeness: 'completeness',
   stream: 'event stream',
 };

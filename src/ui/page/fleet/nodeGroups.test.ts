@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FleetNode } from '../../api.ts';
-import { countStates, isLossy, isWatched, keysOf, stateOf, usualColouring } from '../colours.ts';
+import { countStates, isHeldUp, isLossy, isWatched, keysOf, stateOf, usualColouring } from '../colours.ts';
 import { FLEET } from '../place.ts';
 import { chosenNodes, groupsOf } from './nodeGroups.ts';
 import { placeOfNode } from './nodeLink.ts';
@@ -14,7 +14,7 @@ const node = (name: string, more: Partial<FleetNode> = {}): FleetNode => ({
     runtimeVersion: '2.1.4',
     kubeletVersion: 'v1.36.2',
   },
-  ...{ agentVersion: '0.1.0', lastSeen: null },
+  ...{ agentVersion: '0.1.0', lastSeen: null, listsReason: 'Listing', listsMessage: null },
   ...more,
 });
 
@@ -42,10 +42,10 @@ test('a group by version names runtime and kubelet', () => {
 test('a node whose agent is silent keeps what was found of it, and is otherwise not observed', () => {
   const silent = (more: Partial<FleetNode>) => node('a', { agent: 'AgentSilent', ...more });
   const lossy = silent({ missed24h: 349, completeness24h: 0.83 });
-  const keys = (['mode', 'misses', 'completeness', 'stream'] as const).map(
+  const keys = (['mode', 'misses', 'lists', 'completeness', 'stream'] as const).map(
     (colouring) => stateOf(lossy, colouring).key,
   );
-  expect(keys).toEqual(['Unknown', 'many', 'poor', 'AgentSilent']);
+  expect(keys).toEqual(['Unknown', 'many', 'Unknown', 'poor', 'AgentSilent']);
   expect(stateOf(silent({ missed24h: 0, completeness24h: 0.999 }), 'misses').key).toBe('Unknown');
 });
 
@@ -69,6 +69,14 @@ test('a stream is watched only while it is active and its agent reports', () => 
   expect(stateOf(node('a', { streamState: 'Telepathic' }), 'stream')).toMatchObject({
     ...{ key: 'Unknown', tone: 'none' },
   });
+});
+
+test('a node is held up while lists hang or fail and its agent reports', () => {
+  const heldUp = ['Listing', 'ListHangs', 'ListsFailing', 'StateUnknown', null].map((listsReason) =>
+    isHeldUp(node('a', { listsReason })),
+  );
+  expect(heldUp).toEqual([false, true, true, false, false]);
+  expect(isHeldUp(node('a', { agent: 'AgentSilent', listsReason: 'ListHangs' }))).toBe(false);
 });
 
 test('misses that could not be observed are not zero misses', () => {

@@ -1,9 +1,9 @@
 /*
- * The fleet in four figures. Each leads to the nodes that it counts.
+ * The fleet in five figures. Each leads to the nodes that it counts.
  */
 import { leavesPodsWrong } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
-import { isLossy, isWatched, keysOf } from '../colours.ts';
+import { isHeldUp, isLossy, isWatched, keysOf } from '../colours.ts';
 import { type Colouring, type FleetPlace, fragmentOf, type ViewProps } from '../place.ts';
 import { count, counted } from '../text.ts';
 
@@ -53,6 +53,7 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
   const wrong = fallen.filter(({ mode, modeReason: reason, kubeletVersion }) =>
     leavesPodsWrong({ mode, reason, kubeletVersion }),
   );
+  const heldUp = nodes.filter(isHeldUp);
   const unwatched = nodes.filter((node) => !isWatched(node));
   const behind = nodes.filter(({ agent }) => agent === 'IngestBehind').length;
   const silent = nodes.length - reporting.length - behind;
@@ -81,6 +82,13 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
           : `on ${count(wrong.length)}, pods stay wrong until a restart`,
       isBad: true,
       to: leadingTo(fallen, 'mode'),
+    },
+    {
+      name: 'Held up now',
+      value: heldUp.length,
+      detail: heldUp.length === 0 ? 'runtimes answer lists' : 'lists hang or fail, for PLEG too',
+      isBad: true,
+      to: leadingTo(heldUp, 'lists'),
     },
     {
       name: 'Not watched now',
