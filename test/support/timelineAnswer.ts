@@ -17,6 +17,7 @@ export const timelineAnswer = (more: Partial<TimelineAnswer>): TimelineAnswer =>
     isUnsigned: false,
     firstSeen: at(0),
     lastSeen: at(3600),
+    decidedThrough: at(3600),
     empty: null,
     containers: [],
     histBoundsMs: [],

@@ -75,6 +75,10 @@ async function findNode(
           sql`CASE WHEN ${node.first_seen} IS NOT NULL THEN least(${node.first_seen}, (SELECT min(${epoch.started_at}) FROM ${epoch} WHERE ${epoch.node_id} = ${node.node_id})) END`,
         ),
         lastSeen: node.last_seen,
+        decidedThrough: typed(
+          nullable(timestamptz),
+          sql`(SELECT coalesce(${epoch.decided_through}, ${epoch.started_at}) FROM ${epoch} WHERE ${epoch.node_id} = ${node.node_id} ORDER BY ${epoch.incarnation} DESC LIMIT 1)`,
+        ),
         isUnsigned: typed(
           bool,
           sql`EXISTS (SELECT FROM ${epoch} WHERE ${epoch.node_id} = ${node.node_id} AND ${epoch.incarnation} = ${node.incarnation}

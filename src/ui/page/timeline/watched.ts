@@ -12,10 +12,14 @@ import { moment, msOf, share } from '../text.ts';
 const TAKES_STREAM: ReadonlySet<string> = new Set(['stream', 'agent', 'seq', 'spool']);
 const TAKES_VERDICTS: ReadonlySet<string> = new Set([...TAKES_STREAM, 'findings']);
 
-type Answer = Pick<TimelineAnswer, 'now' | 'firstSeen' | 'lastSeen' | 'sessions' | 'gaps'>;
+type Answer = Pick<TimelineAnswer, 'now' | 'firstSeen' | 'lastSeen' | 'decidedThrough' | 'sessions' | 'gaps'>;
 
 /** The observed time of the node: from its first evidence until its last, or until now. Undefined where it never had an agent. */
-export function knownPeriod({ now, firstSeen, lastSeen }: Answer): Range | undefined {
+export function knownPeriod({
+  now,
+  firstSeen,
+  lastSeen,
+}: Pick<Answer, 'now' | 'firstSeen' | 'lastSeen'>): Range | undefined {
   if (firstSeen === null || lastSeen === null) return undefined;
   return { from: msOf(firstSeen), to: Math.min(msOf(lastSeen), msOf(now)) };
 }
@@ -32,7 +36,14 @@ export const watchedPeriods = (answer: Answer): Range[] =>
   without(sessionPeriods(answer), answer, TAKES_STREAM);
 
 export const decidedPeriods = (answer: Answer): Range[] =>
-  without(sessionPeriods(answer), answer, TAKES_VERDICTS);
+  without(sessionPeriods(answer), answer, TAKES_VERDICTS).flatMap(({ from, to }) => {
+    const until = Math.min(to, decidedUntil(answer));
+    return from < until ? [{ from, to: until }] : [];
+  });
+
+/** While lists hang, this can be long ago. */
+const decidedUntil = ({ decidedThrough }: Answer): number =>
+  decidedThrough === null ? Number.NEGATIVE_INFINITY : msOf(decidedThrough);
 
 /** How much of `within` the periods cover, in milliseconds. */
 export const lengthWithin = (periods: readonly Range[], within: Range): number =>
@@ -104,8 +115,15 @@ export function noGapInWords(answer: Answer, range: Range): string {
 export function noFindingInWords(answer: Answer & Pick<TimelineAnswer, 'empty'>, range: Range): string {
   if (answer.empty !== null) return 'Nothing is stored of this period, so nothing was found.';
   const decided = lengthWithin(decidedPeriods(answer), range);
+  if (decided === 0 && lengthWithin(watchedPeriods(answer), range) > 0)
+    return 'None, but nothing of it is decided yet: that says nothing of missed events.';
   if (decided === 0) return 'None, but no stream was watched: that says nothing of missed events.';
+  const until = decidedUntil(answer);
   const part = decided / (range.to - range.from);
-  if (part > 0.99999) return 'None: every event that was due was received.';
+  if (decided > 0.99999 * (Math.min(until, range.to) - range.from)) {
+    const since = until < range.to ? ` until ${moment(until)} UTC` : '';
+    const later = since === '' ? '' : ' Later ones are not decided yet.';
+    return `None${since}: every event that was due was received.${later}`;
+  }
   return `None in the ${duration(decided)} of this period (${share(part)}) in which the stream was watched and all is decided: every event that was due then was received. Of the rest nobody knows.`;
 }
