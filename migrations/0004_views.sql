@@ -1052,7 +1052,6 @@ WITH period AS (
   ) m
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE g.scope = 'list') AS list_gaps,
-           max(g.to_at) FILTER (WHERE g.scope = 'list' AND g.is_open) AS our_list_waits_to,
            coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
              WHERE g.scope = 'stream'), 0) AS our_stalled_ms,
            greatest(0,
@@ -1060,7 +1059,15 @@ WITH period AS (
                WHERE g.scope = 'list' AND g.cause IN ('slow', 'deadline_exceeded', 'unavailable')), 0)
              - coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
                WHERE g.scope IN ('agent', 'stream')), 0)
-           ) AS our_waiting_ms
+           ) AS our_waiting_ms,
+           -- How much longer a list has hung that hung at the end of the last minute: while the gap is open that was open then, or its deadline has passed.
+           -- Every minute of a hang is recorded: where the next one is missing, nothing is known of later times.
+           greatest(0,
+             coalesce(max(store.overlap_ms(m.our_minutes_to, m.our_minutes_to + interval '1 minute', g.from_at, least(g.to_at, k.until))) FILTER (
+               WHERE g.scope = 'list' AND g.is_open AND (g.from_at <= m.our_minutes_to OR g.cause = 'deadline_exceeded')), 0)
+             - coalesce(sum(store.overlap_ms(m.our_minutes_to, m.our_minutes_to + interval '1 minute', g.from_at, least(g.to_at, k.until))) FILTER (
+               WHERE g.scope IN ('agent', 'stream')), 0)
+           ) AS our_hang_goes_on_ms
     FROM (
       -- A dead agent waits for no list.
       SELECT g.scope, g.cause, g.from_at, g.to_at IS NULL AS is_open,
@@ -1100,13 +1107,12 @@ WITH period AS (
     SELECT * FROM (
       SELECT m.hang_call AS list_call, m.hang_verdict, m.hang_asked AS statuses_asked, m.hang_quick AS statuses_quick,
              m.hang_unanswered AS statuses_unanswered, m.slow_status_key AS hung_key, m.day AS hung_day, m.minute AS hung_minute, m.seq AS hung_seq,
-             least(m.hang_waited_us / 1000 + extract(epoch FROM t.hung_to - coalesce(m.hang_to, m.ended_at)) * 1000,
-                   store.overlap_ms(m.hang_from, t.hung_to, j.from_at, j.until)) AS hung_ms
+             least(m.hang_waited_us / 1000 + t.goes_on_ms,
+                   store.overlap_ms(m.hang_from, coalesce(m.hang_to, m.ended_at + t.goes_on_ms * interval '1 millisecond'), j.from_at, j.until)) AS hung_ms
       FROM store.relist_minute m
       -- The last minute of a hang that lasts is up to a minute old, and the time that it is compared with ends now.
-      CROSS JOIN LATERAL (SELECT coalesce(m.hang_to, CASE WHEN m.ended_at = j.our_minutes_to THEN greatest(m.ended_at, j.our_list_waits_to) END,
-                                          m.ended_at) AS hung_to) t
-      WHERE m.node_id = j.node_id AND m.hang_from < j.until AND t.hung_to > j.from_at
+      CROSS JOIN LATERAL (SELECT CASE WHEN m.hang_to IS NULL AND m.ended_at = j.our_minutes_to THEN j.our_hang_goes_on_ms ELSE 0 END AS goes_on_ms) t
+      WHERE m.node_id = j.node_id AND m.hang_from < j.until AND coalesce(m.hang_to, m.ended_at) > j.from_at
         AND m.day BETWEEN ((j.from_at - interval '15 minutes') AT TIME ZONE 'UTC')::date AND ((j.until + interval '15 minutes') AT TIME ZONE 'UTC')::date
         AND m.minute BETWEEN j.from_at - interval '15 minutes' AND j.until + interval '15 minutes'
     ) m

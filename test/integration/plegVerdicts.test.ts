@@ -48,8 +48,10 @@ interface VerdictScenario {
   readonly unhealthy?: 'ongoing' | 'recovered';
   /** When PLEG was reported as unhealthy, in seconds, if not at 310 s. */
   readonly reported?: number;
-  /** When the agent died, in seconds; it never came back. */
+  /** When the agent died, in seconds; it never came back, or as the next one. */
   readonly died?: number;
+  /** The next agent, which started at about 580 s; in seconds from then on. */
+  readonly next?: Pick<VerdictScenario, 'gaps'>;
 }
 
 const nodeOf = (title: string): string => title.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase();
@@ -226,6 +228,27 @@ const LAST_MINUTE_BEFORE_NOW: VerdictScenario = {
   reported: 545,
 };
 
+/** The same minutes, and other gaps. */
+const afterLastMinute = (gaps: NonNullable<VerdictScenario['gaps']>): VerdictScenario => ({
+  ...LAST_MINUTE_BEFORE_NOW,
+  gaps,
+});
+
+/** The last minute of the agent says that a list hangs; PLEG was last active three minutes before it was reported. */
+const lastSaid = (from: number, last: number, reported: number): VerdictScenario => ({
+  kubelet: NO_LIST_ENDED,
+  ours: {
+    ...Object.fromEntries([6, 7, 8, 9].filter((minute) => minute > last).map((minute) => [minute, null])),
+    [last]: {
+      relists: 2,
+      statuses: hanging('container', { from: from * SECOND, waited: ((last + 1) * 60 - from) * SECOND }),
+    },
+  },
+  gaps: [['list', 'slow', from, null]],
+  unhealthy: 'ongoing',
+  reported,
+});
+
 const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] }> = {
   'a healthy node has no verdict': { scenario: {}, verdicts: [] },
   'a healthy kubelet with Evented PLEG, which relists every 300 s, has no verdict': {
@@ -272,6 +295,46 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
   },
   'a container holds up lists since half of a period that lasts, as of a minute ago for less: the container':
     { scenario: LAST_MINUTE_BEFORE_NOW, verdicts: ['unhealthy slow slow container'] },
+  'the same, and the deadline of the list has passed since its last minute: the container': {
+    scenario: afterLastMinute([
+      ['list', 'slow', 430, 550],
+      ['list', 'deadline_exceeded', 550, null],
+    ]),
+    verdicts: ['unhealthy slow slow container'],
+  },
+  'a container held up lists for less than half of a period that lasts, and now they fail for another reason: unknown':
+    {
+      scenario: afterLastMinute([
+        ['list', 'slow', 430, 545],
+        ['list', 'over_runtime_limit', 545, null],
+      ]),
+      verdicts: ['unhealthy slow unknown unknown'],
+    },
+  'a container held up lists for less than half of a period that lasts, and the agent did not run since: unknown':
+    {
+      scenario: afterLastMinute([
+        ['list', 'slow', 430, null],
+        ['stream', 'agent_stalled', 542, 599],
+      ]),
+      verdicts: ['unhealthy slow unknown unknown'],
+    },
+  'a container held up a list for seconds, and for minutes now the agent has said nothing: unknown': {
+    scenario: lastSaid(405, 6, 480),
+    verdicts: ['unhealthy unknown slow unknown'],
+  },
+  'a container held up a list when the agent died, and a list of the next one hangs: unknown': {
+    scenario: {
+      ...lastSaid(430, 7, 545),
+      died: 485,
+      next: {
+        gaps: [
+          ['agent', 'died', -95, 0],
+          ['list', 'slow', 0, null],
+        ],
+      },
+    },
+    verdicts: ['unhealthy unknown unknown unknown'],
+  },
   'a container held up lists for most of the period, and the runtime for its last seconds: the container': {
     scenario: { kubelet: HUNG, ...hungTwice(), unhealthy: 'recovered' },
     verdicts: ['unhealthy slow slow container'],
@@ -531,6 +594,12 @@ needs('postgres')('a verdict on PLEG', () => {
       databaseUrl,
       nodes.map(({ one, scenario }) => one.batch(1, recordsOf(scenario))),
     );
+    await commitAll(
+      databaseUrl,
+      nodes.flatMap(({ node, scenario: { next } }) =>
+        next === undefined ? [] : [agentIncarnation(node, 2, 20_000).batch(1, gapsOf(next))],
+      ),
+    );
     await query(databaseUrl, `SELECT store.make_partition('node_condition', current_date)`);
     for (const { node, scenario } of nodes) await conditions(databaseUrl, node, scenario);
     for (const { node, scenario } of nodes)
@@ -637,13 +706,14 @@ function recordsOf({
   const minutes = Array.from({ length: MINUTES }, (_, minute) =>
     minuteOf(minute, ours[minute], kubelet[minute]),
   );
-  return [
-    ...minutes.filter((minute) => minute !== null),
-    ...gaps.map(([scope, cause, from, to]): RecordOf<'gap'> => {
-      const bounds = { from: from * SECOND, to: to === null ? null : to * SECOND };
-      return { type: 'gap', t: (to ?? from) * SECOND, gapId: randomUUID(), scope, cause, ...bounds };
-    }),
-  ];
+  return [...minutes.filter((minute) => minute !== null), ...gapsOf({ gaps })];
+}
+
+function gapsOf({ gaps = [] }: Pick<VerdictScenario, 'gaps'>): RecordOf<'gap'>[] {
+  return gaps.map(([scope, cause, from, to]) => {
+    const bounds = { from: from * SECOND, to: to === null ? null : to * SECOND };
+    return { type: 'gap', t: (to ?? from) * SECOND, gapId: randomUUID(), scope, cause, ...bounds };
+  });
 }
 
 function minuteOf(
@@ -679,14 +749,14 @@ function kubeletMinute(t: number, kubelet: Partial<KubeletFigures>): KubeletMinu
   };
 }
 
-/** The rows of an agent that died after this many seconds, more than three minutes ago. */
+/** The rows of the first agent, which died after this many seconds, more than three minutes ago. */
 async function dies(databaseUrl: string, node: string, afterS: number): Promise<void> {
   await query(
     databaseUrl,
     `UPDATE store.epoch e SET complete_through = d.at, last_record_at = d.at, last_seen = now() - interval '4 minutes'
      FROM (SELECT e.node_id, e.started_at + $2 * interval '1 second' AS at FROM store.epoch e JOIN store.node n USING (node_id)
-           WHERE n.name = $1) d
-     WHERE d.node_id = e.node_id`,
+           WHERE n.name = $1 AND e.incarnation = 1) d
+     WHERE d.node_id = e.node_id AND e.incarnation = 1`,
     [node, afterS],
   );
 }
@@ -700,7 +770,7 @@ async function conditions(
   const insert = `
     INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message, pleg_seen_ago_ms, threshold_ms)
     SELECT e.started_at + $2 * interval '1 second', (e.started_at AT TIME ZONE 'UTC')::date, n.node_id, n.cluster_id, $3, $4, $5, $6, $7
-    FROM store.node n JOIN store.epoch e USING (node_id) WHERE n.name = $1`;
+    FROM store.node n JOIN store.epoch e USING (node_id) WHERE n.name = $1 AND e.incarnation = 1`;
   const healthy = 'kubelet is posting ready status';
   if (unhealthy !== undefined)
     await query(databaseUrl, insert, [node, reported, 'False', 'KubeletNotReady', ILL, 190_000, 180_000]);
