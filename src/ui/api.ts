@@ -188,7 +188,7 @@ export interface TimelineAnswer {
   /** When evidence of the node begins and ends; null if it never had an agent. */
   readonly firstSeen: Time | null;
   readonly lastSeen: Time | null;
-  /** Of everything that happened before, what the present agent has sent says whether the event came; null as above. */
+  /** Until here, what the present agent has sent says of every change whether its event came; null as above. */
   readonly decidedThrough: Time | null;
   /** The present agent has sent evidence without a signature: whoever has the Redis user of agents may have sent it. */
   readonly isUnsigned: boolean;
