@@ -231,9 +231,9 @@ needs('redis-server', 'postgres')('the pod that makes relists hang', () => {
       timeout: 2 * WITHIN_MS,
     }, async () => {
       const node = 'node-4';
-      // They run when nothing else does, and one of them always waits.
+      // They run when nothing else does. The kernel weighs processors by their load: on each, one of them must always wait.
       const idlers = await Promise.all(
-        Array.from({ length: availableParallelism() + 1 }, () =>
+        Array.from({ length: 4 * availableParallelism() }, () =>
           startProcess({
             ...{ name: 'idler', command: 'chrt', logFile: system.folder('idlers.log') },
             args: ['--idle', '0', 'sh', '-c', 'while :; do :; done'],
