@@ -33,7 +33,13 @@ const UNKNOWN_MODE = state(
   'frame',
   'nobody observed the kubelet, or no agent reports',
 );
-const UNKNOWN_LISTS = state('Unknown', 'Not known', 'none', 'frame', 'no agent reports');
+const UNKNOWN_LISTS = state(
+  'Unknown',
+  'Not known',
+  'none',
+  'frame',
+  'no agent reports, or no report is written',
+);
 const UNKNOWN_STREAM = state('Unknown', 'Unknown', 'none', 'frame', 'a state of a later version');
 
 /** The worst first, in each list: what nobody observed is not as good as what somebody saw to be well. */

@@ -90,14 +90,12 @@ test('that there is no finding says of missed events only as much as was watched
     noFindingInWords(answer(more), range(from, to));
   expect(words({ sessions })).toBe('None: every event that was due was received.');
   expect(words({ sessions, decidedThrough: at(420) })).toBe(
-    'None until 2026-11-22 03:07:00 UTC: every event that was due was received. Later ones are not decided yet.',
+    'None until 2026-11-22 03:07:00 UTC: every event that was due was received. Later ones are not decided.',
   );
   expect(words({ sessions, decidedThrough: at(420), gaps: rows([gap('stream', 60, 120)]) })).toMatch(
     /^None in the 6 min of .*60\.0 %/,
   );
-  expect(words({ sessions, decidedThrough: at(420) }, 500)).toMatch(
-    /^None, but nothing of it is decided yet/,
-  );
+  expect(words({ sessions, decidedThrough: at(420) }, 500)).toMatch(/^None, but nothing of it is decided/);
   expect(words({})).toMatch(/^None, but no stream was watched/);
   expect(words({ sessions }, 600, 3600)).toMatch(/^None, but no stream was watched/);
   expect(words({ sessions, gaps: rows([gap('findings', 0, 300)]) })).toMatch(

@@ -116,13 +116,13 @@ export function noFindingInWords(answer: Answer & Pick<TimelineAnswer, 'empty'>,
   if (answer.empty !== null) return 'Nothing is stored of this period, so nothing was found.';
   const decided = lengthWithin(decidedPeriods(answer), range);
   if (decided === 0 && lengthWithin(watchedPeriods(answer), range) > 0)
-    return 'None, but nothing of it is decided yet: that says nothing of missed events.';
+    return 'None, but nothing of it is decided: that says nothing of missed events.';
   if (decided === 0) return 'None, but no stream was watched: that says nothing of missed events.';
   const until = decidedUntil(answer);
   const part = decided / (range.to - range.from);
   if (decided > 0.99999 * (Math.min(until, range.to) - range.from)) {
     const since = until < range.to ? ` until ${moment(until)} UTC` : '';
-    const later = since === '' ? '' : ' Later ones are not decided yet.';
+    const later = since === '' ? '' : ' Later ones are not decided.';
     return `None${since}: every event that was due was received.${later}`;
   }
   return `None in the ${duration(decided)} of this period (${share(part)}) in which the stream was watched and all is decided: every event that was due then was received. Of the rest nobody knows.`;
