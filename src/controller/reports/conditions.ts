@@ -255,11 +255,11 @@ function evidenceComplete(row: EvidenceRow, agent: ConditionState): ConditionSta
     return no(reason, 'Without an event stream, missed events cannot be found.');
   }
   if (row.records_lost)
-    return no('RecordsLost', 'Records of the last 24 hours are missing in the store; see the gaps.');
+    return no('RecordsLost', 'Records of the last 24 hours are missing in the store; see the gaps in SQL.');
   if (row.observed_to === null) return unknown('NoEvidence', 'No minute has been reported yet.');
   return row.covered_us > 0 && uncoveredSeconds(row, row.observed_to) <= MAX_UNCOVERED_S
     ? yes('Covered', `At most ${UNCOVERED} were not covered.`)
-    : no('CoverageLow', `More than ${UNCOVERED} were not covered; see observed24h and the gaps.`);
+    : no('CoverageLow', `More than ${UNCOVERED} were not covered; see observed24h, and the gaps in SQL.`);
 }
 
 /** The part of the last 24 hours that was not covered, without the time before the node was first seen. */

@@ -40,8 +40,8 @@ export function TokenForm({ problem, onToken }: Props) {
             Show
           </button>
           <p id="token-how">
-            Make one with <code>kubectl create token NAME -n NAMESPACE</code>, for a service account that may{' '}
-            <code>get plegreports</code>. It is kept in this tab until you close it, and nowhere else.
+            With the chart, the role <code>view</code> is enough. The token is kept in this tab until you
+            close it, and nowhere else.
           </p>
         </form>
       )}
