@@ -124,9 +124,10 @@ export interface FleetNode {
   readonly completeness24h: number | null;
   /** Why the evidence is not complete, as in the condition EvidenceComplete of its report; null if it is, or no report was built. */
   readonly incompleteReason: string | null;
-  /** Whether lists of the agent are answered, as in the condition RelistHealthy of its report: Listing, ListHangs or ListsFailing; null if no report was built. */
-  readonly listsReason: string | null;
-  readonly listsMessage: string | null;
+  /** Listing, ListHangs or ListsFailing, by the latest that its agent reported; null if that said nothing yet. */
+  readonly lists: string | null;
+  /** NAMESPACE/POD/CONTAINER, NAMESPACE/POD, runtime or unknown: the cause of a list that hangs; null if none does. */
+  readonly heldUpBy: string | null;
   readonly runtimeName: string | null;
   readonly runtimeVersion: string | null;
   readonly kubeletVersion: string | null;

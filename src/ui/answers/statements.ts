@@ -27,7 +27,7 @@ export const readFleet = statement(
     ...{ streamState: nodes.stream_state, streamReason: nodes.stream_reason },
     ...{ missed24h: nullable(int4), completeness24h: nullable(float8) },
     incompleteReason: nullable(reportCondition.reason),
-    ...{ listsReason: nullable(reportCondition.reason), listsMessage: nullable(reportCondition.message) },
+    ...{ lists: nullable(text), heldUpBy: nullable(text) },
     ...{ runtimeName: nodes.runtime_name, runtimeVersion: nodes.runtime_version },
     ...{ kubeletVersion: nodes.kubelet_version, agentVersion: nodes.agent_version },
     lastSeen: nodes.last_seen,

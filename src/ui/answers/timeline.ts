@@ -77,7 +77,8 @@ async function findNode(
         lastSeen: node.last_seen,
         decidedThrough: typed(
           nullable(timestamptz),
-          sql`(SELECT coalesce(${epoch.decided_through}, ${epoch.started_at}) FROM ${epoch} WHERE ${epoch.node_id} = ${node.node_id} ORDER BY ${epoch.incarnation} DESC LIMIT 1)`,
+          sql`(SELECT least(coalesce(${epoch.decided_through}, ${epoch.started_at}), coalesce(${epoch.complete_through}, ${epoch.started_at})) FROM ${epoch}
+               WHERE ${epoch.node_id} = ${node.node_id} AND ${epoch.last_seq} > 0 ORDER BY ${epoch.incarnation} DESC LIMIT 1)`,
         ),
         isUnsigned: typed(
           bool,

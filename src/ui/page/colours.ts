@@ -38,7 +38,7 @@ const UNKNOWN_LISTS = state(
   'Not known',
   'none',
   'frame',
-  'no agent reports, or no report is written',
+  'no agent reports, or it has not listed yet',
 );
 const UNKNOWN_STREAM = state('Unknown', 'Unknown', 'none', 'frame', 'a state of a later version');
 
@@ -161,7 +161,7 @@ const KEYS: Readonly<Record<Colouring, (node: FleetNode) => string>> = {
     if (agent !== 'Reporting') return 'Unknown';
     return (completeness24h ?? 0) < MOSTLY ? 'partly' : 'zero';
   },
-  lists: ({ agent, listsReason }) => (agent === 'Reporting' ? (listsReason ?? 'Unknown') : 'Unknown'),
+  lists: ({ agent, lists }) => (agent === 'Reporting' ? (lists ?? 'Unknown') : 'Unknown'),
   completeness: ({ completeness24h: part }) => {
     if (part === null) return 'Unknown';
     if (part >= 0.999) return 'whole';
@@ -177,6 +177,8 @@ export const isWatched = (node: FleetNode): boolean => KEYS.stream(node) === 'Ac
 /** Whether a list of the node's runtime is not answered now, or fails. */
 export const isHeldUp = (node: FleetNode): boolean =>
   ['ListHangs', 'ListsFailing'].includes(KEYS.lists(node));
+
+export const listsAreKnown = (node: FleetNode): boolean => stateOf(node, 'lists').key !== 'Unknown';
 
 /** Whether events of the node were missed in the last 24 hours, also if its agent is silent by now: marked in every colouring. */
 export const isLossy = ({ missed24h }: FleetNode): boolean => (missed24h ?? 0) > 0;

@@ -115,7 +115,7 @@ function nodeInWords(node: FleetNode, colouring: Colouring): string {
   const facts = {
     mode: isReporting ? modeInWords(node) : '',
     misses: missedInWords(node.missed24h),
-    lists: isHeldUp(node) ? visible(node.listsMessage ?? 'lists fail') : '',
+    lists: listsInWords(node),
     completeness: completenessInWords(node.completeness24h),
     stream: isReporting ? `event stream ${visible(node.streamState)}` : AGENTS[node.agent],
   };
@@ -130,6 +130,11 @@ function nodeInWords(node: FleetNode, colouring: Colouring): string {
 function modeInWords({ mode, modeReason: reason, kubeletVersion }: FleetNode): string {
   const why = whyOfMode({ mode, reason, kubeletVersion });
   return `${visible(mode)}${why === '' ? '' : ` (${visible(why)})`}`;
+}
+
+function listsInWords(node: FleetNode): string {
+  if (!isHeldUp(node)) return '';
+  return node.heldUpBy === null ? 'lists fail' : `a list is held up by ${visible(node.heldUpBy)}`;
 }
 
 const missedInWords = (missed: number | null): string => {

@@ -30,6 +30,8 @@ const modeOf = ({ agent, mode }: FleetNode): string => (agent === 'Reporting' ? 
 const runtimeOf = ({ runtimeName, runtimeVersion }: FleetNode): string | null =>
   [runtimeName, runtimeVersion].filter(Boolean).join(' ') || null;
 
+const heldUpBy = (node: FleetNode): string | null => (isHeldUp(node) ? node.heldUpBy : null);
+
 const columnsOf = (colouring: Colouring, now: string): Column<FleetNode>[] => [
   {
     ...{ name: 'Node', field: 'node', value: ({ node }) => node },
@@ -53,7 +55,11 @@ const columnsOf = (colouring: Colouring, now: string): Column<FleetNode>[] => [
   {
     ...{ name: 'Lists', field: 'lists', value: (node) => stateOf(node, 'lists').key },
     cell: (node) => stateOf(node, 'lists').label,
-    about: ({ agent, listsMessage }) => (agent === 'Reporting' ? visible(listsMessage ?? '') : ''),
+    about: (node) => stateOf(node, 'lists').meaning,
+  },
+  {
+    ...{ name: 'Held up by', field: 'held_up_by', value: heldUpBy },
+    cell: (node) => nameOr(heldUpBy(node), ''),
   },
   {
     ...{ name: 'Missed 24 h', field: 'missed_24h', value: ({ missed24h }) => missed24h, isNumber: true },

@@ -14,7 +14,7 @@ const node = (name: string, more: Partial<FleetNode> = {}): FleetNode => ({
     runtimeVersion: '2.1.4',
     kubeletVersion: 'v1.36.2',
   },
-  ...{ agentVersion: '0.1.0', lastSeen: null, listsReason: 'Listing', listsMessage: null },
+  ...{ agentVersion: '0.1.0', lastSeen: null, lists: 'Listing', heldUpBy: null },
   ...more,
 });
 
@@ -72,11 +72,11 @@ test('a stream is watched only while it is active and its agent reports', () => 
 });
 
 test('a node is held up while lists hang or fail and its agent reports', () => {
-  const heldUp = ['Listing', 'ListHangs', 'ListsFailing', 'StateUnknown', null].map((listsReason) =>
-    isHeldUp(node('a', { listsReason })),
+  const heldUp = ['Listing', 'ListHangs', 'ListsFailing', 'Telepathic', null].map((lists) =>
+    isHeldUp(node('a', { lists })),
   );
   expect(heldUp).toEqual([false, true, true, false, false]);
-  expect(isHeldUp(node('a', { agent: 'AgentSilent', listsReason: 'ListHangs' }))).toBe(false);
+  expect(isHeldUp(node('a', { agent: 'AgentSilent', lists: 'ListHangs' }))).toBe(false);
 });
 
 test('misses that could not be observed are not zero misses', () => {

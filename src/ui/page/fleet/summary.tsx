@@ -3,7 +3,7 @@
  */
 import { leavesPodsWrong } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
-import { isHeldUp, isLossy, isWatched, keysOf } from '../colours.ts';
+import { isHeldUp, isLossy, isWatched, keysOf, listsAreKnown } from '../colours.ts';
 import { type Colouring, type FleetPlace, fragmentOf, type ViewProps } from '../place.ts';
 import { count, counted } from '../text.ts';
 
@@ -86,7 +86,7 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
     {
       name: 'Held up now',
       value: heldUp.length,
-      detail: heldUp.length === 0 ? 'runtimes answer lists' : 'lists hang or fail, for PLEG too',
+      detail: whyHeldUp(heldUp.length, nodes.filter((node) => !listsAreKnown(node)).length),
       isBad: true,
       to: leadingTo(heldUp, 'lists'),
     },
@@ -103,6 +103,11 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
 /** The states of a colouring in which these nodes are, and no others. */
 function leadingTo(nodes: readonly FleetNode[], colour: Colouring): Partial<FleetPlace> {
   return { colour, state: keysOf(nodes, colour).join() || null };
+}
+
+function whyHeldUp(heldUp: number, unknown: number): string {
+  if (heldUp > 0) return 'lists hang or fail, for PLEG too';
+  return unknown === 0 ? 'runtimes answer lists' : `not known of ${counted(unknown, 'node')}`;
 }
 
 function whyUnwatched(unwatched: number, silent: number, behind: number): string {

@@ -96,6 +96,10 @@ test('that there is no finding says of missed events only as much as was watched
     /^None in the 6 min of .*60\.0 %/,
   );
   expect(words({ sessions, decidedThrough: at(420) }, 500)).toMatch(/^None, but nothing of it is decided/);
+  expect(words({ sessions, decidedThrough: at(420) }, 0, 3600)).toMatch(/^None until /);
+  expect(words({ sessions: rows([session(0, 0, 420)]), decidedThrough: at(420) }, 0, 600)).toMatch(
+    /^None in the 7 min of .*70\.0 %.* Of the rest nobody knows\.$/,
+  );
   expect(words({})).toMatch(/^None, but no stream was watched/);
   expect(words({ sessions }, 600, 3600)).toMatch(/^None, but no stream was watched/);
   expect(words({ sessions, gaps: rows([gap('findings', 0, 300)]) })).toMatch(

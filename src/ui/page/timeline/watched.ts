@@ -120,10 +120,9 @@ export function noFindingInWords(answer: Answer & Pick<TimelineAnswer, 'empty'>,
   if (decided === 0) return 'None, but no stream was watched: that says nothing of missed events.';
   const until = decidedUntil(answer);
   const part = decided / (range.to - range.from);
-  if (decided > 0.99999 * (Math.min(until, range.to) - range.from)) {
-    const since = until < range.to ? ` until ${moment(until)} UTC` : '';
-    const later = since === '' ? '' : ' Later ones are not decided.';
-    return `None${since}: every event that was due was received.${later}`;
-  }
+  if (part > 0.99999) return 'None: every event that was due was received.';
+  const isWatchedOn = lengthWithin(watchedPeriods(answer), { from: until, to: range.to }) > 0;
+  if (isWatchedOn && decided > 0.99999 * (until - range.from))
+    return `None until ${moment(until)} UTC: every event that was due was received. Later ones are not decided.`;
   return `None in the ${duration(decided)} of this period (${share(part)}) in which the stream was watched and all is decided: every event that was due then was received. Of the rest nobody knows.`;
 }
