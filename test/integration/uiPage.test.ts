@@ -311,7 +311,7 @@ needs('postgres', 'chromium')('the page', () => {
     await page.getByRole('button', { name: '100 or more 1', exact: true }).waitFor();
     const first = page.locator('tbody tr').first();
     expect(await first.getByRole('rowheader').textContent()).toBe('east-006');
-    expect(await first.getByRole('cell').nth(4).textContent()).toBe(expected?.own);
+    expect(await first.getByRole('cell').nth(3).textContent()).toBe(expected?.own);
     expect(await tab.barriers()).toEqual([]);
     await page.goto(`${origin}/#/fleet?colour=completeness`);
     await page.locator('.cell-lossy').first().waitFor();

@@ -4,7 +4,7 @@
 import { useMemo } from 'preact/hooks';
 import { whyOfMode } from '../../../analysis/words.ts';
 import type { FleetNode } from '../../api.ts';
-import { isHeldUp, isLossy, STATES, stateOf } from '../colours.ts';
+import { isHeldUp, isLossy, listsAreKnown, STATES, stateOf } from '../colours.ts';
 import { type Column, DataTable } from '../parts/dataTable.tsx';
 import { Name } from '../parts/name.tsx';
 import { type Colouring, fragmentOf } from '../place.ts';
@@ -30,7 +30,10 @@ const modeOf = ({ agent, mode }: FleetNode): string => (agent === 'Reporting' ? 
 const runtimeOf = ({ runtimeName, runtimeVersion }: FleetNode): string | null =>
   [runtimeName, runtimeVersion].filter(Boolean).join(' ') || null;
 
-const heldUpBy = (node: FleetNode): string | null => (isHeldUp(node) ? node.heldUpBy : null);
+const heldUpBy = (node: FleetNode): string | null => {
+  if (isHeldUp(node)) return node.heldUpBy ?? 'lists fail';
+  return listsAreKnown(node) ? 'nothing' : null;
+};
 
 const columnsOf = (colouring: Colouring, now: string): Column<FleetNode>[] => [
   {
@@ -53,13 +56,9 @@ const columnsOf = (colouring: Colouring, now: string): Column<FleetNode>[] => [
     about: ({ streamReason }) => visible(streamReason ?? ''),
   },
   {
-    ...{ name: 'Lists', field: 'lists', value: (node) => stateOf(node, 'lists').key },
-    cell: (node) => stateOf(node, 'lists').label,
-    about: (node) => stateOf(node, 'lists').meaning,
-  },
-  {
     ...{ name: 'Held up by', field: 'held_up_by', value: heldUpBy },
-    cell: (node) => nameOr(heldUpBy(node), ''),
+    cell: (node) => (isHeldUp(node) ? nameOr(heldUpBy(node), '') : soft(heldUpBy(node) ?? 'not observed')),
+    about: (node) => stateOf(node, 'lists').meaning,
   },
   {
     ...{ name: 'Missed 24 h', field: 'missed_24h', value: ({ missed24h }) => missed24h, isNumber: true },
