@@ -343,10 +343,11 @@ class HistoryRunner {
     // As long as lists show a sandbox only as ended, they do not tell whether it has started.
     if (isListedEarly(container) && !this.#wasListedRunning(container)) return false;
     const happened = container.at[eventType];
+    if (happened === null) return false;
     // Nobody can foresee what an event of its pod shows that the runtime held back, or what one of another container does.
-    const isSurprise = this.#isShownLate(container) || / in the \S+ of /.test(String(proof['evidence']));
-    if (happened === null || isSurprise) return false;
-    return at(happened) < this.#decidedUntil;
+    const isSurprise =
+      this.#isShownLate(container, happened) || / in the \S+ of /.test(String(proof['evidence']));
+    return !isSurprise && at(happened) < this.#decidedUntil;
   }
 
   #wasListedRunning({ id }: HistoryContainer): boolean {
@@ -355,13 +356,24 @@ class HistoryRunner {
       .some(({ sandboxes }) => sandboxes.shown.get(id) === 'running');
   }
 
-  #isShownLate({ object: { sandbox } }: HistoryContainer): boolean {
-    return this.#truth.deliveries.some(
-      (each) =>
-        each.of.container.object.sandbox === sandbox &&
-        each.received - (each.of.happened ?? each.of.built) > HEARTBEAT &&
-        handedOverAt(this.#truth, each) <= this.#now,
+  /** Whether the runtime held an event of the pod back, for longer than a heartbeat or until after the list by which this was decided. */
+  #isShownLate({ object: { sandbox } }: HistoryContainer, happened: number): boolean {
+    const decides = this.#truth.lists.find(
+      ({ whole, sandboxes, containers }) => whole && Math.min(sandboxes.start, containers.start) > happened,
     );
+    const listed =
+      decides === undefined ? undefined : Math.max(decides.sandboxes.end, decides.containers.end);
+    return this.#truth.deliveries.some((each) => {
+      const since = each.of.happened ?? each.of.built;
+      const isHeldBack =
+        each.received - since > HEARTBEAT ||
+        (listed !== undefined && since <= listed && each.of.sent > listed);
+      return (
+        isHeldBack &&
+        each.of.container.object.sandbox === sandbox &&
+        handedOverAt(this.#truth, each) <= this.#now
+      );
+    });
   }
 
   /** The delivery that a finding is about. */
