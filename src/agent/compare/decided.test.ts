@@ -11,6 +11,7 @@ import {
   covered,
   listed,
   listedAlike,
+  readerStalled,
   received,
   S1_RUNNING,
   seconds,
@@ -22,6 +23,13 @@ test('a listed state is decided until the list began, less the time for which a 
   const steps = [...covered, ...listedAlike({}, 10, 15)];
   expect(compare(steps, { until: 20 }).decided).toBe(seconds(5));
   expect(compare(steps, { until: 20, profile: CRIO }).decided).toBe(seconds(15));
+});
+
+test('a list decides once every event until its end was received', () => {
+  const steps = [...covered, ...listedAlike({}, 10, 20), ...readerStalled(12, 22)];
+  const settings = { profile: CRIO };
+  expect(compare(steps, { ...settings, until: 21 }).decided).toBe(seconds(10));
+  expect(compare(steps, { ...settings, until: 23 }).decided).toBe(seconds(20));
 });
 
 test('the start of a container that a list first shows exited is undecided until its status was asked for', () => {
