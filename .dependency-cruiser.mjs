@@ -66,9 +66,9 @@ export default {
     ),
     allowOnly(
       'page-reads-the-store',
-      'The page shows what Postgres has, to those whom the API server lets. What is not observed it says as reports do.',
+      'The page shows what Postgres has, to those whom the API server lets. It says as reports do what is not observed and what holds a node up.',
       '^src/ui/',
-      '(ui|analysis|kube|store|platform|protocol)/|controller/reports/unobserved\\.ts$',
+      '(ui|analysis|kube|store|platform|protocol)/|controller/reports/(unobserved|conditions)\\.ts$',
     ),
     forbid(
       'programs-without-commands',

@@ -125,7 +125,7 @@ export interface FleetNode {
   /** Why the evidence is not complete, as in the condition EvidenceComplete of its report; null if it is, or no report was built. */
   readonly incompleteReason: string | null;
   /** Listing, ListHangs or ListsFailing, by the latest that its agent reported; null if that said nothing yet. */
-  readonly lists: string | null;
+  readonly lists: 'Listing' | 'ListHangs' | 'ListsFailing' | null;
   /** NAMESPACE/POD/CONTAINER, NAMESPACE/POD, runtime or unknown: the cause of a list that hangs; null if none does. */
   readonly heldUpBy: string | null;
   readonly runtimeName: string | null;

@@ -198,7 +198,7 @@ export function heldUpBy({
   pod_name,
   container_name,
   container_id,
-}: ListHangRow): string {
+}: Omit<ListHangRow, 'list_call' | 'from_at' | 'why'>): string {
   if (verdict === 'runtime' || verdict === 'none') return 'runtime';
   if (container_id === null) return 'unknown';
   const names = [pod_namespace, pod_name, container_name].filter((name) => name !== null && name !== '');

@@ -5,12 +5,14 @@
  * a few seconds; of a very large fleet, for which Postgres takes longer, so rarely that it is busy for a twentieth of the time.
  */
 import { eq, sql } from 'drizzle-orm';
+import { heldUpBy } from '../../controller/reports/conditions.ts';
 import { ordered } from '../../platform/ordered.ts';
 import { bytewise, databaseNow, oneOf, typed } from '../../store/expressions.ts';
 import type { SqlRunner } from '../../store/runner.ts';
 import { int4, timestamptz } from '../../store/schema/columns.ts';
 import { cluster, node, report } from '../../store/schema/tables.ts';
-import type { FleetAnswer } from '../api.ts';
+import type { RowOf } from '../../store/statement.ts';
+import type { FleetAnswer, FleetNode } from '../api.ts';
 import { parametersOf } from '../parameters.ts';
 import { keptBy, remembered } from '../remembered.ts';
 import { withAgentState } from './agentState.ts';
@@ -66,7 +68,25 @@ async function readNodes(runner: SqlRunner, clusters: readonly string[] | null) 
   );
   const { rows } = await runner.run(readFleet, [clusters, MAX_NODES]);
   const now = counted[0]?.now ?? new Date().toISOString();
-  return { now, counted, nodes: rows.map((row) => withAgentState(now, row)) };
+  return { now, counted, nodes: rows.map((row) => fleetNode(now, row)) };
+}
+
+function fleetNode(
+  now: string,
+  { verdict, pod_namespace, pod_name, container_name, container_id, ...row }: RowOf<typeof readFleet>,
+): FleetNode {
+  const hang = verdict === null ? null : { verdict, pod_namespace, pod_name, container_name, container_id };
+  return {
+    ...withAgentState(now, row),
+    lists: listsOf(hang !== null, row.relistHealthy),
+    heldUpBy: hang && heldUpBy(hang),
+  };
+}
+
+function listsOf(isHung: boolean, isHealthy: boolean | null): FleetNode['lists'] {
+  if (isHung) return 'ListHangs';
+  if (isHealthy === null) return null;
+  return isHealthy ? 'Listing' : 'ListsFailing';
 }
 
 function whyNone(known: number, asked: readonly string[] | null): string {

@@ -27,7 +27,9 @@ export const readFleet = statement(
     ...{ streamState: nodes.stream_state, streamReason: nodes.stream_reason },
     ...{ missed24h: nullable(int4), completeness24h: nullable(float8) },
     incompleteReason: nullable(reportCondition.reason),
-    ...{ lists: nullable(text), heldUpBy: nullable(text) },
+    // Verdict on a list that hangs, as in a report.
+    ...{ verdict: nullable(text), pod_namespace: nullable(text), pod_name: nullable(text) },
+    ...{ container_name: nullable(text), container_id: nullable(text) },
     ...{ runtimeName: nodes.runtime_name, runtimeVersion: nodes.runtime_version },
     ...{ kubeletVersion: nodes.kubelet_version, agentVersion: nodes.agent_version },
     lastSeen: nodes.last_seen,

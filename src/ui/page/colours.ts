@@ -33,13 +33,6 @@ const UNKNOWN_MODE = state(
   'frame',
   'nobody observed the kubelet, or no agent reports',
 );
-const UNKNOWN_LISTS = state(
-  'Unknown',
-  'Not known',
-  'none',
-  'frame',
-  'no agent reports, or it has not listed yet',
-);
 const UNKNOWN_STREAM = state('Unknown', 'Unknown', 'none', 'frame', 'a state of a later version');
 
 /** The worst first, in each list: what nobody observed is not as good as what somebody saw to be well. */
@@ -88,7 +81,7 @@ export const STATES: Readonly<Record<Colouring, readonly CellState[]>> = {
   lists: [
     state('ListHangs', 'Hang', 'bad', 'cross', 'a list of the runtime is not answered: PLEG is held up'),
     state('ListsFailing', 'Failing', 'poor', 'slash', 'lists of the runtime fail'),
-    UNKNOWN_LISTS,
+    state('Unknown', 'Not known', 'none', 'frame', 'no agent reports, or it has not listed yet'),
     state('Listing', 'Answered', 'good', 'none', 'the runtime answers lists'),
   ],
   completeness: [
@@ -134,10 +127,7 @@ export const STATES: Readonly<Record<Colouring, readonly CellState[]>> = {
   ],
 };
 
-const UNKNOWN: Readonly<Partial<Record<Colouring, CellState>>> = {
-  lists: UNKNOWN_LISTS,
-  stream: UNKNOWN_STREAM,
-};
+const UNKNOWN: Readonly<Partial<Record<Colouring, CellState>>> = { stream: UNKNOWN_STREAM };
 
 /** The state of a node. A mode, or a state of the stream, of a later version is shown as Unknown; its name is in the table. */
 export function stateOf(node: FleetNode, colouring: Colouring): CellState {

@@ -361,13 +361,10 @@ class HistoryRunner {
     const decides = this.#truth.lists.find(
       ({ whole, sandboxes, containers }) => whole && Math.min(sandboxes.start, containers.start) > happened,
     );
-    const listed =
-      decides === undefined ? undefined : Math.max(decides.sandboxes.end, decides.containers.end);
+    const listed = Math.max(decides?.sandboxes.end ?? Number.POSITIVE_INFINITY, decides?.containers.end ?? 0);
     return this.#truth.deliveries.some((each) => {
       const since = each.of.happened ?? each.of.built;
-      const isHeldBack =
-        each.received - since > HEARTBEAT ||
-        (listed !== undefined && since <= listed && each.of.sent > listed);
+      const isHeldBack = each.received - since > HEARTBEAT || (since <= listed && each.of.sent > listed);
       return (
         isHeldBack &&
         each.of.container.object.sandbox === sandbox &&

@@ -39,18 +39,19 @@ WITH w AS (
   WHERE m.minute > now() - interval '22 minutes' AND m.day >= ((now() - interval '22 minutes') AT TIME ZONE 'UTC')::date
   GROUP BY m.node_id
 ), hang AS MATERIALIZED (
-  -- While a list hangs, every minute says so. As heldUpBy of a report names its cause.
-  SELECT DISTINCT ON (m.node_id) m.node_id, m.ended_at, m.hang_verdict AS verdict, o.container_id,
-         concat_ws('/', nullif(o.pod_namespace, ''), nullif(o.pod_name, ''), nullif(o.container_name, '')) AS named
+  -- While a list hangs, every minute says so. That of an earlier agent says nothing of the present.
+  SELECT DISTINCT ON (m.node_id) m.node_id, m.ended_at, m.hang_verdict AS verdict, o.pod_namespace, o.pod_name, o.container_name, o.container_id
   FROM store.relist_minute m
+  JOIN store.node n ON n.node_id = m.node_id
+  JOIN store.context x ON x.context_id = m.context_id
+  JOIN store.epoch e ON e.node_id = m.node_id AND e.epoch = x.epoch AND e.incarnation = n.incarnation
   LEFT JOIN store.container o ON o.node_id = m.node_id AND o.container_key = m.slow_status_key AND o.day = m.day AND m.hang_verdict IN ('container', 'pod')
   WHERE m.hang_from IS NOT NULL AND m.hang_to IS NULL AND m.minute > now() - interval '22 minutes'
     AND m.day >= ((now() - interval '22 minutes') AT TIME ZONE 'UTC')::date
   ORDER BY m.node_id, m.ended_at DESC
 ), figure AS MATERIALIZED (
-  SELECT n.node_id, m.missed, d.us AS covered_us, t.ended_at, own.since AS own_since, c.reason AS incomplete, h.verdict IS NOT NULL AS list_hangs,
-         CASE WHEN h.verdict IN ('runtime', 'none') THEN 'runtime' WHEN h.container_id IS NULL THEN 'unknown' WHEN h.named = '' THEN h.container_id
-              ELSE h.named END AS held_up_by,
+  SELECT n.node_id, m.missed, d.us AS covered_us, t.ended_at, own.since AS own_since, c.reason AS incomplete,
+         h.verdict, h.pod_namespace, h.pod_name, h.container_name, h.container_id,
          store.caught_up_ms(g.said_at, g.caught_up_since) AS caught_up_ms, a.status AS agent_status, a.since AS agent_since
   FROM store.node n
   JOIN store.cluster k ON k.cluster_id = n.cluster_id
@@ -70,8 +71,7 @@ SELECT p.cluster, p.node, p.pool, f.caught_up_ms AS "caughtUpMs", f.agent_status
        p.mode_since AS "modeSince", p.stream_state AS "streamState", p.stream_reason AS "streamReason",
        CASE WHEN s.share > 0 OR f.missed > 0 THEN coalesce(f.missed, 0) END AS "missed24h",
        s.share AS "completeness24h", f.incomplete AS "incompleteReason",
-       CASE WHEN f.list_hangs THEN 'ListHangs' WHEN p.relist_healthy THEN 'Listing' WHEN NOT p.relist_healthy THEN 'ListsFailing' END AS lists,
-       CASE WHEN f.list_hangs THEN f.held_up_by END AS "heldUpBy",
+       f.verdict, f.pod_namespace, f.pod_name, f.container_name, f.container_id,
        p.runtime_name AS "runtimeName", p.runtime_version AS "runtimeVersion", p.kubelet_version AS "kubeletVersion",
        p.agent_version AS "agentVersion", p.last_seen AS "lastSeen"
 FROM w
