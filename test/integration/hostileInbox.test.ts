@@ -264,13 +264,15 @@ needs('redis-server', 'postgres')('in an inbox', () => {
       } finally {
         thaw(controller.pid);
       }
-      await waitFor('the batch is stored', async () => (await admin.reply(one))?.ackedSeq === 5);
+      const isStored = async () => (await admin.reply(one))?.ackedSeq === 5;
+      await waitFor('the batch is stored', isStored, WITHIN_MS);
       expect(await admin.redis.hlen(inbox)).toBeGreaterThan(0);
       await admin.redis.unlink(inbox);
       await everythingArrives();
       process.stdout.write(`at most ${peakMiB().toFixed(0)} MiB\n`);
       expect(peakMiB()).toBeLessThan(LIMIT_MIB);
     },
+    2 * WITHIN_MS,
   );
 
   test('an inbox that belongs to no queue is removed', async () => {
