@@ -6,6 +6,7 @@ import {
   announced,
   C1_CREATED,
   C1_EXITED,
+  C1_RUNNING,
   CRIO,
   compare,
   covered,
@@ -110,6 +111,16 @@ test('the end of what ran is undecided until a list lacks what its DELETED annou
   const older = listed(10, S1_RUNNING, { took: 0.1 });
   const settings = { until: 22, profile: CRIO };
   expect(compare([...covered, ...up, ...ended, older], settings).decided).toBe(seconds(5.01));
+});
+
+test('the removal of what a list lacks is undecided while that list may be older than its last event', () => {
+  const up = [...announced(4, 's1', 'CREATED', 'STARTED'), ...announced(4, 'c1', 'CREATED', 'STARTED')];
+  const stopped = [received(10.15, 'c1', 'STOPPED'), listed(10, S1_RUNNING, { took: 0.1 })];
+  const steps = [...covered, ...up, listed(5, C1_RUNNING), ...stopped];
+  const settings = { until: 22, profile: CRIO };
+  expect(compare(steps, settings).decided).toBe(seconds(5.01));
+  const deleted = [received(12, 'c1', 'DELETED'), listed(15, S1_RUNNING)];
+  expect(compare([...steps, ...deleted], settings).decided).toBe(seconds(15));
 });
 
 test('a stage that lists prove and nothing can date keeps nothing from being decided', () => {

@@ -127,7 +127,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'this.#listed = start;',
     ],
     'a list that leaves something out decides': ['if (!sandboxes.whole || !containers.whole) return;', ''],
-    'the removal of what may have been taken along is decided by the list that lacks it': [
+    'the removal of what a list lacks is decided although an event came while it was made': [
       "if (isAbsent && stages.standing(DELETED).is === 'none') undecided.push(DELETED);",
       '',
     ],

@@ -92,7 +92,7 @@ function knownAt(
 
 /**
  * Since when the kubelet can have known of what is reported late. A change that the runtime hides, or goes on to show as running, has not happened
- * for the kubelet either, and a status of the kubelet takes back what it showed before.
+ * for the kubelet either, and a status of the kubelet takes back what it showed before, until it answers.
  */
 function changedAt(
   { container, happened }: Transition,
@@ -100,8 +100,8 @@ function changedAt(
 ): number {
   const misled = container.wrongViews.filter(({ shown }) => shown !== 'unknown');
   if (misled.length === 0) return happened;
-  const asked = Number(proof['asked']) / 1000;
-  const ends = misled.filter(({ from }) => from <= asked).map(({ to }) => Math.min(to, asked));
+  const answered = Number(proof['answered']) / 1000;
+  const ends = misled.filter(({ from }) => from <= answered).map(({ to }) => Math.min(to, answered));
   return Math.max(happened, (window?.from ?? 0) / 1000, ...ends);
 }
 
