@@ -1069,10 +1069,12 @@ WITH period AS (
                WHERE g.scope IN ('agent', 'stream')), 0)
            ) AS our_hang_goes_on_ms
     FROM (
-      -- A dead agent waits for no list.
+      -- A dead agent waits for no list, and a minute after the last one nobody knows whether the agent still does.
       SELECT g.scope, g.cause, g.from_at, g.to_at IS NULL AS is_open,
-             coalesce(g.to_at, CASE WHEN g.scope <> 'agent' AND s.ended_at IS NOT NULL THEN greatest(s.ended_at, g.from_at) END,
-                      s.next_started_at, now()) AS to_at
+             least(coalesce(g.to_at, CASE WHEN g.scope <> 'agent' AND s.ended_at IS NOT NULL THEN greatest(s.ended_at, g.from_at) END,
+                            s.next_started_at, now()),
+                   CASE WHEN g.scope = 'list' AND g.to_at IS NULL
+                        THEN greatest(g.from_at, m.our_minutes_to) + interval '1 minute' END) AS to_at
       FROM store.gap g LEFT JOIN store.epoch_span s ON s.node_id = g.node_id AND s.epoch = g.epoch AND g.to_at IS NULL
       WHERE g.node_id = k.node_id AND g.from_at < k.until
         AND (g.scope IN ('list', 'agent') OR g.scope = 'stream' AND g.cause = 'agent_stalled')

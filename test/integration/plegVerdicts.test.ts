@@ -320,7 +320,7 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
     },
   'a container held up a list for seconds, and for minutes now the agent has said nothing: unknown': {
     scenario: lastSaid(405, 6, 480),
-    verdicts: ['unhealthy unknown slow unknown'],
+    verdicts: ['unhealthy unknown unknown unknown'],
   },
   'a container held up a list when the agent died, and a list of the next one hangs: unknown': {
     scenario: {
@@ -363,6 +363,16 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
     },
     verdicts: ['unhealthy slow unknown unknown'],
   },
+  'lists of the kubelet hung for long, and the agent said nothing more soon after its own began to hang: unknown':
+    {
+      scenario: {
+        kubelet: { ...HUNG, 5: HUNG[3], 6: HUNG[4], 7: null, 8: null, 9: null },
+        ours: { 6: { relists: 0 }, 7: null, 8: null, 9: null },
+        gaps: [['list', 'slow', 330, null]],
+        unhealthy: 'ongoing',
+      },
+      verdicts: ['unhealthy slow unknown unknown'],
+    },
   'the kubelet could only be scraped afterwards: the runtime': {
     scenario: {
       kubelet: {
