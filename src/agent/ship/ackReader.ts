@@ -18,7 +18,7 @@ import {
   parseFlowSettings,
 } from '../../protocol/redisKeys.ts';
 import { ackStatement, isSignedBy } from '../../protocol/signature.ts';
-import { between, type Mono, millis } from '../../protocol/units.ts';
+import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import type { ControllerKeyFile } from './controllerKeyFile.ts';
 import type { EpochDelivery } from './epochDelivery.ts';
@@ -164,6 +164,12 @@ export class AckReader {
       { epoch: epoch.meta.epoch },
       'acknowledgement without the signature of the controller refused',
     );
+  }
+
+  /** How long it is until {@link pollReplies} asks for those that are awaited. */
+  get replyDueIn(): Micros {
+    const askedAt = this.#repliesAskedAt;
+    return millis(askedAt === null ? 0 : Math.max(0, this.#replyWait - between(askedAt, monoNow())) / 1000);
   }
 
   /** Asks for replies soon: something was sent, or the acked seq changed. */

@@ -68,9 +68,9 @@ export class BatchSender {
 
   /** Sends probes and at most one new batch of each epoch; `hurry`: without linger. */
   async sendNew(hurry: boolean): Promise<void> {
-    const { deliveries, ackReader } = this.#parts;
+    const { deliveries } = this.#parts;
     const { all } = deliveries;
-    const window = ackReader.flowSettings?.window ?? 0;
+    const window = this.#window;
     this.#turn += 1;
     for (const i of all.keys()) {
       const delivery = all[(i + this.#turn) % all.length];
@@ -84,6 +84,13 @@ export class BatchSender {
     await this.#showLife();
   }
 
+  /** Whether there are records that {@link sendNew} may send once they have waited for more. */
+  get hasMore(): boolean {
+    const { deliveries } = this.#parts;
+    const isFull = deliveries.unackedBytes >= this.#window;
+    return !isFull && deliveries.all.some(({ hasMore, isAnswered }) => hasMore && isAnswered);
+  }
+
   /** How long it is until {@link sendNew} shows that this agent runs, if there is nothing else to send. */
   get lifeDueIn(): Micros {
     return millis(Math.max(0, this.#signAfter - between(this.#lastBatchAt, monoNow())) / 1000);
@@ -95,10 +102,14 @@ export class BatchSender {
     const now = monoNow();
     if (between(this.#lastBatchAt, now) < this.#signAfter) return;
     const delivery = deliveries.all.find(({ epoch }) => epoch === spool.current);
-    if (delivery === undefined || !delivery.isAnswered || hasMore(delivery)) return;
+    if (delivery === undefined || !delivery.isAnswered || delivery.hasMore) return;
     await inbox.showLife(await this.#builder.build(delivery, []));
     this.#lastBatchAt = now;
     this.#signAfter = this.#drawSign();
+  }
+
+  get #window(): number {
+    return this.#parts.ackReader.flowSettings?.window ?? 0;
   }
 
   #drawSign(): Micros {
@@ -113,7 +124,7 @@ export class BatchSender {
 
   /** Whether the next batch is full, of an earlier epoch, or has lingered. */
   #isDue(delivery: EpochDelivery, linger: number): boolean {
-    if (!hasMore(delivery)) return false;
+    if (!delivery.hasMore) return false;
     const { epoch, nextSeq } = delivery;
     if (epoch.lastSeq - nextSeq + 1 >= MAX_BATCH_RECORDS || epoch !== this.#parts.spool.current) return true;
     return between(this.#lastBatchAt, monoNow()) >= linger;
@@ -135,7 +146,7 @@ export class BatchSender {
     }
     delivery.seal(batch);
     if (isCurrent) this.#lastBatchAt = monoNow();
-    else if (!hasMore(delivery)) epoch.forgetCache();
+    else if (!delivery.hasMore) epoch.forgetCache();
     await this.#ask(delivery, batch);
   }
 
@@ -191,5 +202,3 @@ export class BatchSender {
     this.#parts.ackReader.expectReply();
   }
 }
-
-const hasMore = ({ epoch, nextSeq }: EpochDelivery): boolean => nextSeq <= epoch.lastSeq;

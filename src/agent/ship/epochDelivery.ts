@@ -81,9 +81,14 @@ export class EpochDelivery {
     return !this.#isAnswered || this.epoch.ackedSeq < Math.min(this.#nextSeq - 1, this.epoch.lastSeq);
   }
 
+  /** Whether there are records that are in no batch yet. */
+  get hasMore(): boolean {
+    return this.#nextSeq <= this.epoch.lastSeq;
+  }
+
   /** Whether something is not sent or not answered. */
   get isBusy(): boolean {
-    return this.awaitsReply || this.#nextSeq <= this.epoch.lastSeq;
+    return this.awaitsReply || this.hasMore;
   }
 
   /** How long to wait for an answer after a number of sends: doubling, up to six times the first wait. */

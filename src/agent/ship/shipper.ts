@@ -5,8 +5,8 @@
  *     ▲                                                             │ again when no reply comes, same id
  *     └── acked seq ◄── ack reply of the current generation ◄── Redis hash
  *
- * The Shipper decides when to work: every 250 ms while something is under way, seldom while idle, and after a failure with a
- * pause that grows to half a minute. Deliveries, BatchSender and AckReader do the work.
+ * The Shipper decides when to work: every 250 ms while there is something to send, when a reply is due, seldom while idle, and after a failure
+ * with a pause that grows to half a minute. Deliveries, BatchSender and AckReader do the work.
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
@@ -27,7 +27,7 @@ import type { NodeEnrolment } from './nodeEnrolment.ts';
 import { reasonOf, ShippingStatus } from './shippingStatus.ts';
 import { UnackedAge } from './unackedAge.ts';
 
-/** The wait between two passes while something is under way, in milliseconds. */
+/** The wait between two passes while there is something to send, and the shortest for a reply, in milliseconds. */
 const BUSY_MS = 250;
 /** The wait between two passes of the hand-over at the end. */
 const HAND_OVER_MS = 50;
@@ -56,8 +56,8 @@ export class Shipper {
   readonly #unackedAge: UnackedAge;
   #refusedAcks = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** Whether there is nothing to do until a record is written. */
-  #isIdle = false;
+  /** Whether there is nothing to send until a record is written. */
+  #isWaiting = false;
   #pass: Promise<void> | null = null;
   /** running ── stop() ──► handing over ── done or deadline ──► ended */
   #state: 'running' | 'handing over' | 'ended' = 'running';
@@ -181,16 +181,18 @@ export class Shipper {
 
   #schedule(): void {
     if (this.#state !== 'running') return;
-    this.#isIdle = this.error === null && !this.#deliveries.isBusy;
     const { intervalIdle } = this.#options.intervals;
-    const idleMs = Math.max(BUSY_MS, Math.min(intervalIdle, this.#sender.lifeDueIn) / 1000);
-    this.#runAfter(this.#isIdle ? idleMs : BUSY_MS);
+    this.#isWaiting = this.error === null && !this.#sender.hasMore;
+    const waits = this.#deliveries.isBusy
+      ? this.#ackReader.replyDueIn
+      : Math.min(intervalIdle, this.#sender.lifeDueIn);
+    this.#runAfter(this.#isWaiting ? Math.max(BUSY_MS, waits / 1000) : BUSY_MS);
   }
 
-  /** Ends an idle wait: there are records, which still wait a little for more. */
+  /** Ends a wait: there are records, which still wait a little for more. */
   #wake(): void {
-    if (!this.#isIdle || this.#state !== 'running') return;
-    this.#isIdle = false;
+    if (!this.#isWaiting || this.#state !== 'running') return;
+    this.#isWaiting = false;
     this.#runAfter(BUSY_MS);
   }
 
