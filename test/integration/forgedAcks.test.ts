@@ -1,12 +1,13 @@
 /*
- * Which acknowledgements an agent believes: a shipper on a real Redis, into which the test writes what a controller would write, and what
- * none would.
+ * Which acknowledgements an agent believes, and how it waits for them: a shipper on a real Redis, into which the test writes what a controller
+ * would write, and what none would.
  */
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { AckReader } from '../../src/agent/ship/ackReader.ts';
 import { ControllerKeyFile } from '../../src/agent/ship/controllerKeyFile.ts';
 import { Inbox } from '../../src/agent/ship/inbox.ts';
 import { Shipper, type ShipperOptions } from '../../src/agent/ship/shipper.ts';
@@ -93,6 +94,22 @@ needs('redis-server')('an agent', () => {
     await reply(earlier, { ackGeneration: await askedGeneration(earlier, 2), ackedSeq: more });
     await waitFor('the acknowledgement', () => earlier.isAcknowledged);
     expect(shipper.ackError).toBeNull();
+  });
+
+  test('that awaits a reply does nothing but ask for it, while it writes records that it may not send before', async () => {
+    const spool = await bed.open();
+    await write(spool, 1, 1);
+    const passes = vi.spyOn(AckReader.prototype, 'pollFlowSettings');
+    shipper = await ship(spool);
+    await askedGeneration(spool.current);
+    const [done, asked] = [passes.mock.calls.length, await repliesRead()];
+    await waitFor('it has asked four times more', async () => {
+      await write(spool, spool.current.lastSeq + 1, spool.current.lastSeq + 1);
+      return (await repliesRead()) >= asked + 4;
+    });
+    const made = passes.mock.calls.length - done;
+    passes.mockRestore();
+    expect(made).toBeLessThanOrEqual((await repliesRead()) - asked + 1);
   });
 
   test('reads no flow settings of 16 MiB, and follows those that a controller puts in their place', async () => {

@@ -91,7 +91,7 @@ export class Shipper {
     this.#unackedAge = new UnackedAge(spool.start);
     spool.onWritten(() => {
       this.#unackedAge.written(spool.current.lastSeq, monoNow());
-      this.#wake();
+      if (this.#sender.hasMore) this.#wake();
     });
     this.#schedule();
   }
@@ -186,10 +186,11 @@ export class Shipper {
     const waits = this.#deliveries.isBusy
       ? this.#ackReader.replyDueIn
       : Math.min(intervalIdle, this.#sender.lifeDueIn);
-    this.#runAfter(this.#isWaiting ? Math.max(BUSY_MS, waits / 1000) : BUSY_MS);
+    // A timer may fire up to a millisecond early, when nothing is due yet.
+    this.#runAfter(this.#isWaiting ? Math.max(BUSY_MS, Math.ceil(waits / 1000) + 1) : BUSY_MS);
   }
 
-  /** Ends a wait: there are records, which still wait a little for more. */
+  /** Ends a wait: there is something to send, which still waits a little for more. */
   #wake(): void {
     if (!this.#isWaiting || this.#state !== 'running') return;
     this.#isWaiting = false;
