@@ -85,7 +85,7 @@ export class BatchSender {
   }
 
   /** Whether there are records that {@link sendNew} may send once they have waited for more. */
-  get hasMore(): boolean {
+  get maySend(): boolean {
     const { deliveries } = this.#parts;
     const isFull = deliveries.unackedBytes >= this.#window;
     return !isFull && deliveries.all.some(({ hasMore, isAnswered }) => hasMore && isAnswered);

@@ -91,7 +91,7 @@ export class Shipper {
     this.#unackedAge = new UnackedAge(spool.start);
     spool.onWritten(() => {
       this.#unackedAge.written(spool.current.lastSeq, monoNow());
-      if (this.#sender.hasMore) this.#wake();
+      if (this.#sender.maySend) this.#wake();
     });
     this.#schedule();
   }
@@ -182,7 +182,7 @@ export class Shipper {
   #schedule(): void {
     if (this.#state !== 'running') return;
     const { intervalIdle } = this.#options.intervals;
-    this.#isWaiting = this.error === null && !this.#sender.hasMore;
+    this.#isWaiting = this.error === null && !this.#sender.maySend;
     const waits = this.#deliveries.isBusy
       ? this.#ackReader.replyDueIn
       : Math.min(intervalIdle, this.#sender.lifeDueIn);

@@ -92,7 +92,8 @@ function knownAt(
 
 /**
  * Since when the kubelet can have known of what is reported late. A change that the runtime hides, or goes on to show as running, has not happened
- * for the kubelet either, and a status of the kubelet takes back what it showed before, until it answers.
+ * for the kubelet either, and a status of the kubelet takes back what it showed before. An answer may be of any moment until
+ * it came.
  */
 function changedAt(
   { container, happened }: Transition,
