@@ -1069,7 +1069,7 @@ WITH period AS (
                WHERE g.scope IN ('agent', 'stream')), 0)
            ) AS our_hang_goes_on_ms
     FROM (
-      -- A dead agent waits for no list. Of one that is silent, nobody knows whether it still waits a minute after its last row of minutes.
+      -- A dead agent waits for no list. A minute after the last row of a silent one nobody knows whether it still does.
       SELECT g.scope, g.cause, g.from_at, g.to_at IS NULL AS is_open,
              least(coalesce(g.to_at, CASE WHEN g.scope <> 'agent' AND s.ended_at IS NOT NULL THEN greatest(s.ended_at, g.from_at) END,
                             s.next_started_at, now()),
