@@ -8,6 +8,7 @@ import { expect, it } from 'vitest';
 import { INGEST_INTERVALS } from '../../src/controller/config.ts';
 import { JOBS_AT_ONCE } from '../../src/controller/ingest/queueWorker.ts';
 import { defaultsOf } from '../../src/platform/settings.ts';
+import type { Batch } from '../../src/protocol/batch.ts';
 import { queueOf } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
 import { agentIncarnation } from '../support/batches.ts';
@@ -95,6 +96,46 @@ needs('postgres', 'redis-server')('batches that wait', () => {
     }
     expect(new Set((await Promise.all(outcomes)).flat())).toEqual(new Set(['committed']));
     expect(groups).toBeLessThanOrEqual(1 + (performance.now() - start) / 100);
+  });
+
+  it('wait longer while all of them are calm, until one comes that is not; those of one node not for each other', async () => {
+    let [clock, asked, groups] = [0, 0, 0];
+    const commit = await createCommitter(
+      bed.store,
+      {
+        transaction(work) {
+          groups += 1;
+          clock += 101;
+          return bed.store.transaction(work);
+        },
+      },
+      () => {
+        asked += 1;
+        return clock;
+      },
+    );
+    const [a, b, c] = [agentIncarnation('a'), agentIncarnation('b'), agentIncarnation('c')];
+    await commit([a, b, c].map((one) => one.batch(1, [event(1), relistMinute()])));
+    groups = 0;
+    const groupsFor = async (...batches: Batch[]): Promise<number> => {
+      expect(new Set(await commit(batches))).toEqual(new Set(['committed']));
+      const made = groups;
+      groups = 0;
+      return made;
+    };
+    const waiting: Promise<string[]>[] = [];
+    for (const calm of [a.batch(3, [relistMinute()]), b.batch(3, [])]) {
+      asked = 0;
+      waiting.push(commit([calm]));
+      while (asked === 0) await setImmediate();
+    }
+    expect(await groupsFor(c.batch(3, [relistMinute(), event(4)]))).toBe(1);
+    expect((await Promise.all(waiting)).flat()).toEqual(['committed', 'committed']);
+    // It says that something was slow.
+    const statuses = { asked: 1, slow: 0, slowest: null };
+    expect(await groupsFor(a.batch(4, [relistMinute({ statuses })]))).toBe(1);
+    clock += 1_000;
+    expect(await groupsFor(a.batch(5, [relistMinute()]), a.batch(6, [relistMinute()]))).toBe(2);
   });
 
   it('are committed at once where their queue hands out no more before', async () => {

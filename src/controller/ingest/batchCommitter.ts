@@ -7,15 +7,17 @@
  *                          ├ busy still, or held ─► busy: the caller puts the job aside, only this node waits
  *                          └ not plain, or its group failed ─► alone ─► commitBatch
  *
- * Groups begin some time apart, because a transaction of one batch costs nearly as much as one of ten. A batch that comes after a pause is
- * committed at once, and so is one of a queue of which as many batches are here as it hands out at a time: no more may come before.
+ * Groups begin some time apart, because a transaction of one batch costs nearly as much as one of ten; and further apart while all that waits is
+ * calm: batches of minutes without anything that somebody waits for, and signs of life. A batch that comes after a pause is committed at once, and
+ * so is one of a queue of which as many batches are here as it hands out at a time: no more may come before.
  *
  * A group has at most one batch of a node, and a node is in one group at a time: so batches of a node never wait for each other's locks. Groups
  * and lonely batches share all connections of the pool but one, which is for the readers of settings; either leaves the other at least one.
  */
+import * as v from 'valibot';
 import { messageOf } from '../../platform/errors.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
-import { batchId } from '../../protocol/batch.ts';
+import { batchId, type Envelope } from '../../protocol/batch.ts';
 import { databaseErrorKind, isLockTimeout } from '../../store/databaseError.ts';
 import { command } from '../../store/statement.ts';
 import type { Store } from '../../store/store.ts';
@@ -42,6 +44,7 @@ const MAX_BATCHES = 128;
 const MAX_RECORDS = 8_000;
 const MIN_RECORDS = 500;
 const GROUP_INTERVAL_MS = 100;
+const CALM_INTERVAL_MS = 1_000;
 /** Another controller has a node for as long as it commits a group. */
 const BUSY_TRIES = 10;
 const BUSY_PAUSE_MS = 50;
@@ -56,7 +59,10 @@ const lonelyLockTimeout = command("SET LOCAL lock_timeout = '2s'");
 const MAX_REMEMBERED = 1_000;
 
 interface WaitingBatch extends GroupedBatch {
-  readonly queue: number;
+  /** Null for a sign. */
+  readonly queue: number | null;
+  /** Whether it waits for other calm batches. One that a group left behind does not. */
+  isCalm: boolean;
   readonly resolve: (outcome: CommitOutcome | BusyNode) => void;
   readonly reject: (error: unknown) => void;
   tries: number;
@@ -97,12 +103,16 @@ export class BatchCommitter {
     this.#lonelyContext = { ...options, store: { transaction } };
   }
 
-  /** Returns when the batch is committed, or cannot be. Throws what the caller has to wait for: an outage, or a fault of ours. */
-  async commit(queue: number, batch: AttributedBatch): Promise<CommitOutcome | BusyNode> {
+  /**
+   * Returns when the batch is committed, or cannot be. Throws what the caller has to wait for: an outage, or a fault of ours. `queue`: the one that
+   * handed it out; null for a sign of life.
+   */
+  async commit(queue: number | null, batch: AttributedBatch): Promise<CommitOutcome | BusyNode> {
     this.#hold(queue, 1);
     try {
       return await new Promise((resolve, reject) => {
-        this.#waiting.push({ ...batch, queue, resolve, reject, tries: 0 });
+        const isCalm = isCalmBatch(batch.envelope);
+        this.#waiting.push({ ...batch, queue, isCalm, resolve, reject, tries: 0 });
         this.#schedule();
       });
     } finally {
@@ -110,12 +120,12 @@ export class BatchCommitter {
     }
   }
 
-  #hold(queue: number, more: number): void {
-    this.#held.set(queue, this.#heldOf(queue) + more);
+  #hold(queue: number | null, more: number): void {
+    if (queue !== null) this.#held.set(queue, this.#heldOf(queue) + more);
   }
 
-  #heldOf(queue: number): number {
-    return this.#held.get(queue) ?? 0;
+  #heldOf(queue: number | null): number {
+    return queue === null ? 0 : (this.#held.get(queue) ?? 0);
   }
 
   /** Not at once: more may come before the loop turns. */
@@ -154,12 +164,11 @@ export class BatchCommitter {
   /** If not, the next group begins when it is. */
   #isGroupDue(): boolean {
     if (this.#waiting.length === 0) return false;
-    const inMs = this.#lastGroupAt + GROUP_INTERVAL_MS - this.#options.now();
+    const intervalMs = this.#waiting.every(({ isCalm }) => isCalm) ? CALM_INTERVAL_MS : GROUP_INTERVAL_MS;
+    const inMs = this.#lastGroupAt + intervalMs - this.#options.now();
     if (inMs <= 0 || this.#waiting.some(({ queue }) => this.#heldOf(queue) >= JOBS_AT_ONCE)) return true;
-    this.#nextGroup ??= setTimeout(() => {
-      this.#nextGroup = undefined;
-      this.#schedule();
-    }, inMs);
+    clearTimeout(this.#nextGroup);
+    this.#nextGroup = setTimeout(() => this.#schedule(), inMs);
     return false;
   }
 
@@ -170,6 +179,7 @@ export class BatchCommitter {
     for (const batch of this.#waiting) {
       const { node, records: own } = batch.envelope;
       if (this.#underway.has(node) || group.length >= MAX_BATCHES || records >= this.#maxRecords) {
+        batch.isCalm = false;
         others.push(batch);
         continue;
       }
@@ -297,6 +307,11 @@ export class BatchCommitter {
     }
   }
 }
+
+/** A minute that nobody waits for. Records are not checked yet: they may be anything. */
+const CalmMinute = v.object({ type: v.literal('relist_minute'), statuses: v.optional(v.undefined()) });
+const isCalmBatch = ({ records, lost }: Envelope): boolean =>
+  lost.length === 0 && records.every((record) => v.is(CalmMinute, record));
 
 /**
  * Batches that timed out and are not stored. One is at fault itself only if others are stored between two of its timeouts: else Postgres

@@ -70,7 +70,7 @@ export interface SignHandler {
   /** Null for what is no sign that its node may have sent, which is dealt with then. */
   readSign(queue: number, id: string, sign: string): Promise<ReadInput | null>;
   /** Applies what a sign says, unless its node is locked or Postgres is unavailable. */
-  applySign(queue: number, sign: ReadInput): Promise<void>;
+  applySign(sign: ReadInput): Promise<void>;
 }
 
 const REJECTIONS = {
@@ -119,11 +119,11 @@ export function createInputHandler(options: InputHandlerOptions): InputHandler &
         release();
       }
     },
-    async applySign(queue, sign) {
+    async applySign(sign) {
       try {
-        await commitInput(options, committer, queue, sign);
+        await commitInput(options, committer, sign);
       } catch (failure) {
-        signFailed(options, queue, failure);
+        signFailed(options, sign.queue, failure);
       }
     },
   };
@@ -201,7 +201,7 @@ async function handleInput(
   const read = await readInput(options, added, 'batch');
   if (read === null) return;
   if (read.bytes <= USUAL_BYTES) release();
-  const outcome = await commitInput(options, committer, added.queue, read);
+  const outcome = await commitInput(options, committer, read);
   if (outcome === 'busy') throw new NodeBusy(`node ${read.envelope.node} is locked`);
   if (outcome === null) return;
   metrics.batchSeconds.observe((now() - started) / 1000);
@@ -209,9 +209,8 @@ async function handleInput(
 }
 
 /** An input that is a batch which its node may have sent. */
-export interface ReadInput extends AttributedBatch {
-  readonly id: string;
-  readonly input: string;
+export interface ReadInput extends Added, AttributedBatch {
+  readonly isSign: boolean;
   /** Size of its JSON. */
   readonly bytes: number;
 }
@@ -252,17 +251,16 @@ async function readInput(
     return rejectAs('other_node', node, `node ${sender.node} signed a batch of node ${node}`);
   if (!isSigned && !(await attribution.mayBeUnsigned(node)))
     return rejectAs('not_signed', node, `a batch of node ${node} is not signed`);
-  return { envelope, isSigned, id, input, bytes: decoded.bytes };
+  return { queue, id, input, isSign: as === 'sign', envelope, isSigned, bytes: decoded.bytes };
 }
 
 /** Commits it, and counts and logs what is committed. Null if it is refused, which is dealt with then. */
 async function commitInput(
   options: InputHandlerOptions,
   committer: Pick<BatchCommitter, 'commit'>,
-  queue: number,
-  { envelope, isSigned, id, input }: ReadInput,
+  { queue, id, input, isSign, envelope, isSigned }: ReadInput,
 ): Promise<CommittedBatch | 'busy' | null> {
-  const outcome = await committer.commit(queue, { envelope, isSigned });
+  const outcome = await committer.commit(isSign ? null : queue, { envelope, isSigned });
   if (outcome.is === 'busy') return 'busy';
   if (outcome.is !== 'committed') {
     const { error } = outcome;

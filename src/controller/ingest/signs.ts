@@ -48,7 +48,7 @@ export interface SignTakerOptions {
   /** Reads a sign; null for what is none, which is dealt with then. */
   readonly read: (queue: number, id: string, sign: string) => Promise<ReadInput | null>;
   /** Applies what a sign says. Must not throw. */
-  readonly apply: (queue: number, sign: ReadInput) => Promise<void>;
+  readonly apply: (sign: ReadInput) => Promise<void>;
   /** Whether Postgres answered lately. */
   readonly isStoreAvailable: () => boolean;
   readonly onRemoved: (removed: readonly Removal[]) => void;
@@ -66,7 +66,7 @@ export async function takeSigns(
   const removed = removalsIn('bad_sign', queue, listOf(refused));
   onRemoved(removed);
   const work = Promise.all(signs.map(([id = '', sign = '']) => read(queue, id, sign))).then((found) =>
-    Promise.all(latestOf(found).map((sign) => apply(queue, sign))),
+    Promise.all(latestOf(found).map(apply)),
   );
   await Promise.race([work, aborted(signal)]);
   return signs.length + removed.length === MAX_TAKEN ? 0 : untilNext();
