@@ -1,8 +1,10 @@
 /*
  * Nodes on which nothing happens: their agents show that they run, and up to when everything is decided. Between a real Redis and a real Postgres.
  */
+import { getEventListeners } from 'node:events';
 import { Client } from 'pg';
 import { beforeEach, expect, it } from 'vitest';
+import { takeSigns } from '../../src/controller/ingest/signs.ts';
 import { type Batch, encodeBatch, senderId } from '../../src/protocol/batch.ts';
 import { MAX_SIGN_BYTES, queueOf, signsKey } from '../../src/protocol/redisKeys.ts';
 import { agentIncarnation, type BatchIncarnation, CLUSTER } from '../support/batches.ts';
@@ -74,6 +76,14 @@ needs('postgres', 'redis-server')('a sign of life', () => {
     });
     await bed.server.part.restart();
     await passes(async () => expect(await decided()).toEqual([7, 7]));
+  });
+
+  it('leaves nothing in the controller once it is taken', async () => {
+    const { signal } = new AbortController();
+    const nothing = { onRemoved: () => undefined, isStoreAvailable: () => true };
+    const taker = { cluster: CLUSTER, queue: 0, redis: bed.sender.redis, ...nothing };
+    await takeSigns({ ...taker, read: async () => null, apply: async () => undefined }, signal);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   it('may declare again what was lost', async () => {

@@ -9,7 +9,7 @@
  * A writer may write anything there, and as much of it as Redis holds. So signs are small and without evidence, few are drawn at a time
  * and by chance, and none keeps those of another queue waiting.
  */
-import { aborted } from '../../platform/stopSignal.ts';
+import { doneOrAborted } from '../../platform/stopSignal.ts';
 import { MAX_ID_BYTES, MAX_SIGN_BYTES, signsKey } from '../../protocol/redisKeys.ts';
 import type { RedisClient } from '../../redis/client.ts';
 import { redisScript } from '../../redis/scripts.ts';
@@ -68,7 +68,7 @@ export async function takeSigns(
   const work = Promise.all(signs.map(([id = '', sign = '']) => read(queue, id, sign))).then((found) =>
     Promise.all(latestOf(found).map(apply)),
   );
-  await Promise.race([work, aborted(signal)]);
+  await doneOrAborted(work, signal);
   return signs.length + removed.length === MAX_TAKEN ? 0 : untilNext();
 }
 
