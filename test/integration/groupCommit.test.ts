@@ -91,7 +91,7 @@ needs('postgres', 'redis-server')('batches that wait', () => {
     const start = performance.now();
     const outcomes: Promise<string[]>[] = [];
     for (const one of agents) {
-      outcomes.push(commit([one.batch(2, events(2, 1))]));
+      outcomes.push(commit([one.batch(2, [event(2)])]));
       await setImmediate();
     }
     expect(new Set((await Promise.all(outcomes)).flat())).toEqual(new Set(['committed']));
@@ -124,7 +124,7 @@ needs('postgres', 'redis-server')('batches that wait', () => {
       return made;
     };
     const waiting: Promise<string[]>[] = [];
-    for (const calm of [a.batch(3, [relistMinute()]), b.batch(3, [])]) {
+    for (const calm of [a.batch(3, [relistMinute()]), b.batch(3, [relistMinute()])]) {
       asked = 0;
       waiting.push(commit([calm]));
       while (asked === 0) await setImmediate();
@@ -138,15 +138,18 @@ needs('postgres', 'redis-server')('batches that wait', () => {
     expect(await groupsFor(a.batch(5, [relistMinute()]), a.batch(6, [relistMinute()]))).toBe(2);
   });
 
-  it('are committed at once where their queue hands out no more before', async () => {
-    const agents = Array.from({ length: 1_000 }, (_, n) => agentIncarnation(`node-${n}`))
-      .filter(({ node }) => queueOf(node, QUEUES) === 0)
-      .slice(0, JOBS_AT_ONCE);
+  it('are committed at once where their queue hands out no more before, or many wait', async () => {
+    const agents = Array.from({ length: 1_000 }, (_, n) => agentIncarnation(`node-${n}`));
+    const ofQueue = (queue: number) => agents.filter(({ node }) => queueOf(node, QUEUES) === queue);
     // Time stands still: no group is ever due because of it but the first.
     const commit = await createCommitter(bed.store, bed.store, () => 0);
-    for (const seq of [1, 2, 3]) {
-      const outcomes = await commit(agents.map((one) => one.batch(seq, events(seq, 1))));
-      expect(outcomes).toEqual(agents.map(() => 'committed'));
+    const ofOne = ofQueue(0).slice(0, JOBS_AT_ONCE);
+    const ofEach = Array.from({ length: QUEUES }, (_, queue) => ofQueue(queue).slice(0, 64 / QUEUES)).flat();
+    for (const seq of [1, 3, 5]) {
+      for (const some of [ofOne, ofEach]) {
+        const outcomes = await commit(some.map((one) => one.batch(seq, [event(seq), relistMinute()])));
+        expect(outcomes).toEqual(some.map(() => 'committed'));
+      }
     }
   });
 
@@ -264,16 +267,18 @@ needs('postgres', 'redis-server')('batches that wait', () => {
     );
     const agent = agentIncarnation('node');
     await commit([agent.batch(1, events(1, 1))]);
-    const triesOf = async (application: string, lock: string): Promise<number> => {
+    const triesOf = async (
+      application: string,
+      lock: string,
+      ...batches: readonly Batch[]
+    ): Promise<number> => {
       const holder = new Client({ connectionString: bed.databaseUrl, application_name: application });
       await holder.connect();
       try {
         await holder.query('BEGIN');
         await holder.query(lock);
         [clock, tries] = [clock + 60_000, 0];
-        // One behind the other: a group has one batch of a node.
-        const batches = [agent.batch(2, events(2, 1)), agent.batch(2, events(2, 1))];
-        expect(await commit(batches)).toEqual(['busy', 'busy']);
+        expect(await commit(batches)).toEqual(batches.map(() => 'busy'));
         return tries;
       } finally {
         await holder.end();
@@ -284,12 +289,15 @@ needs('postgres', 'redis-server')('batches that wait', () => {
       'SELECT FROM store.epoch FOR UPDATE',
       'UPDATE store.node SET day_rows = 0',
     ];
+    const batch = agent.batch(2, [event(2)]);
     for (const lock of locks) {
-      expect(await triesOf('psql', lock)).toBe(2);
-      expect(await triesOf('plegwatch controller', lock)).toBe(20);
+      // One behind the other: a group has one batch of a node.
+      expect(await triesOf('psql', lock, batch, batch)).toBe(2);
+      expect(await triesOf('plegwatch controller', lock, batch, batch)).toBe(20);
+      expect(await triesOf('plegwatch controller', lock, agent.batch(2, [relistMinute()]))).toBe(10);
     }
     clock += 60_000;
-    expect(await commit([agent.batch(2, events(2, 1))])).toEqual(['committed']);
+    expect(await commit([agent.batch(2, [event(2)])])).toEqual(['committed']);
   });
 
   it('are stored while one node of each queue is locked, and so is that node once its lock is released', async () => {

@@ -71,6 +71,7 @@ export async function createCommitter(
         return committer.commit(queueOf(each.value.node, settings.queues), {
           envelope: each.value,
           isSigned: false,
+          bytes: each.bytes,
         });
       }),
     );

@@ -7,9 +7,9 @@
  *                          ├ busy still, or held ─► busy: the caller puts the job aside, only this node waits
  *                          └ not plain, or its group failed ─► alone ─► commitBatch
  *
- * Groups begin some time apart, because a transaction of one batch costs nearly as much as one of ten; and further apart while all that waits is
- * calm: batches of minutes without anything that somebody waits for, and signs of life. A batch that comes after a pause is committed at once, and
- * so is one of a queue of which as many batches are here as it hands out at a time: no more may come before.
+ * Groups begin some time apart, because a transaction of one batch costs nearly as much as one of ten; and further apart while each batch that waits
+ * is a sign of life or has nothing but minutes in which no status was asked for. A batch that comes after a pause is committed at once, and so are
+ * many, and one of a queue of which as many batches are here as it hands out at a time: no more may come before.
  *
  * A group has at most one batch of a node, and a node is in one group at a time: so batches of a node never wait for each other's locks. Groups
  * and lonely batches share all connections of the pool but one, which is for the readers of settings; either leaves the other at least one.
@@ -45,6 +45,10 @@ const MAX_RECORDS = 8_000;
 const MIN_RECORDS = 500;
 const GROUP_INTERVAL_MS = 100;
 const CALM_INTERVAL_MS = 1_000;
+/** This many wait for no more: as many signs are taken of a queue at a time. */
+const MANY_BATCHES = 64;
+/** A batch with a larger JSON, in bytes, does not wait for others: it is not of a calm node, and what was read must not stay in memory. */
+const MAX_CALM_BYTES = 16 * 1024;
 /** Another controller has a node for as long as it commits a group. */
 const BUSY_TRIES = 10;
 const BUSY_PAUSE_MS = 50;
@@ -58,10 +62,15 @@ const lonelyLockTimeout = command("SET LOCAL lock_timeout = '2s'");
 /** The oldest is forgotten. */
 const MAX_REMEMBERED = 1_000;
 
+export interface ReadBatch extends AttributedBatch {
+  /** Size of its JSON. */
+  readonly bytes: number;
+}
+
 interface WaitingBatch extends GroupedBatch {
   /** Null for a sign. */
   readonly queue: number | null;
-  /** Whether it waits for other calm batches. One that a group left behind does not. */
+  /** Whether it waits longer for others. One that a group had or left behind does not. */
   isCalm: boolean;
   readonly resolve: (outcome: CommitOutcome | BusyNode) => void;
   readonly reject: (error: unknown) => void;
@@ -107,11 +116,11 @@ export class BatchCommitter {
    * Returns when the batch is committed, or cannot be. Throws what the caller has to wait for: an outage, or a fault of ours. `queue`: the one that
    * handed it out; null for a sign of life.
    */
-  async commit(queue: number | null, batch: AttributedBatch): Promise<CommitOutcome | BusyNode> {
+  async commit(queue: number | null, batch: ReadBatch): Promise<CommitOutcome | BusyNode> {
     this.#hold(queue, 1);
     try {
       return await new Promise((resolve, reject) => {
-        const isCalm = isCalmBatch(batch.envelope);
+        const isCalm = batch.bytes <= MAX_CALM_BYTES && (queue === null || hasCalmMinutes(batch.envelope));
         this.#waiting.push({ ...batch, queue, isCalm, resolve, reject, tries: 0 });
         this.#schedule();
       });
@@ -164,6 +173,7 @@ export class BatchCommitter {
   /** If not, the next group begins when it is. */
   #isGroupDue(): boolean {
     if (this.#waiting.length === 0) return false;
+    if (this.#waiting.length >= MANY_BATCHES) return true;
     const intervalMs = this.#waiting.every(({ isCalm }) => isCalm) ? CALM_INTERVAL_MS : GROUP_INTERVAL_MS;
     const inMs = this.#lastGroupAt + intervalMs - this.#options.now();
     if (inMs <= 0 || this.#waiting.some(({ queue }) => this.#heldOf(queue) >= JOBS_AT_ONCE)) return true;
@@ -242,6 +252,7 @@ export class BatchCommitter {
   /** A node is busy for a moment where another controller commits a batch of it. */
   #wait(batch: WaitingBatch): void {
     batch.tries += 1;
+    batch.isCalm = false;
     if (batch.tries >= BUSY_TRIES) {
       this.#end(batch);
       batch.resolve({ is: 'busy' });
@@ -308,10 +319,10 @@ export class BatchCommitter {
   }
 }
 
-/** A minute that nobody waits for. Records are not checked yet: they may be anything. */
+/** Records are not checked yet: they may be anything. A probe has none, and its agent waits for the answer. */
+const hasCalmMinutes = ({ records, lost }: Envelope): boolean =>
+  lost.length === 0 && records.length > 0 && records.every((record) => v.is(CalmMinute, record));
 const CalmMinute = v.object({ type: v.literal('relist_minute'), statuses: v.optional(v.undefined()) });
-const isCalmBatch = ({ records, lost }: Envelope): boolean =>
-  lost.length === 0 && records.every((record) => v.is(CalmMinute, record));
 
 /**
  * Batches that timed out and are not stored. One is at fault itself only if others are stored between two of its timeouts: else Postgres

@@ -35,9 +35,8 @@ import type { IngestIntervals } from '../config.ts';
 import { ATTRIBUTION_REFUSALS, type Attribution } from '../keys/attribution.ts';
 import type { Enroller } from '../keys/enroller.ts';
 import type { ControllerMetrics } from '../metrics.ts';
-import { BatchCommitter } from './batchCommitter.ts';
+import { BatchCommitter, type ReadBatch } from './batchCommitter.ts';
 import type { CommitContext, CommittedBatch } from './commitBatch.ts';
-import type { AttributedBatch } from './commitGroup.ts';
 import type { RejectedBatch } from './epoch.ts';
 import { type Inbox, InboxError, isRedisFull, SHOWN } from './inbox.ts';
 import type { InputHandler, JobOutcome } from './queueWorker.ts';
@@ -209,10 +208,8 @@ async function handleInput(
 }
 
 /** An input that is a batch which its node may have sent. */
-export interface ReadInput extends Added, AttributedBatch {
+export interface ReadInput extends Added, ReadBatch {
   readonly isSign: boolean;
-  /** Size of its JSON. */
-  readonly bytes: number;
 }
 
 /** Null for what is no such batch, which is dealt with then. */
@@ -258,9 +255,9 @@ async function readInput(
 async function commitInput(
   options: InputHandlerOptions,
   committer: Pick<BatchCommitter, 'commit'>,
-  { queue, id, input, isSign, envelope, isSigned }: ReadInput,
+  { queue, id, input, isSign, envelope, isSigned, bytes }: ReadInput,
 ): Promise<CommittedBatch | 'busy' | null> {
-  const outcome = await committer.commit(isSign ? null : queue, { envelope, isSigned });
+  const outcome = await committer.commit(isSign ? null : queue, { envelope, isSigned, bytes });
   if (outcome.is === 'busy') return 'busy';
   if (outcome.is !== 'committed') {
     const { error } = outcome;
