@@ -27,11 +27,13 @@ import { ROOT } from '../system.ts';
 const CLI = join(ROOT, 'dist', 'cli.js');
 /** `on` with PLEGWATCH_BENCH_FSYNC=on: a disk that others share makes figures that nobody can repeat. */
 export const FSYNC = process.env['PLEGWATCH_BENCH_FSYNC'] ?? 'off';
+/** Of the Postgres, and of each replica of it. */
+export const MAX_CONNECTIONS = '300';
 const POSTGRES_SETTINGS = {
   fsync: FSYNC,
   shared_buffers: '512MB',
   max_wal_size: '4GB',
-  max_connections: '300',
+  max_connections: MAX_CONNECTIONS,
 };
 
 /** In milliseconds. */

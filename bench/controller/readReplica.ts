@@ -13,7 +13,7 @@ import { type LocalPostgres, startPostgres } from '../../devtools/localServices/
 import { run } from '../../devtools/localServices/process.ts';
 import { quantile } from '../statistics.ts';
 import type { TableRow } from '../table.ts';
-import { type ControllerSystem, startControllerSystem } from './controllerSystem.ts';
+import { type ControllerSystem, MAX_CONNECTIONS, startControllerSystem } from './controllerSystem.ts';
 import { drained, fill } from './drain.ts';
 import { type BenchPart, log, SHORT } from './part.ts';
 import { preparedBatches } from './preparedBatches.ts';
@@ -79,6 +79,7 @@ async function startReplica(primary: LocalPostgres, dir: string): Promise<LocalP
     settings: {
       primary_conninfo: `host=127.0.0.1 port=${primary.port} user=${username} password=${password} sslmode=disable`,
       primary_slot_name: SLOT,
+      max_connections: MAX_CONNECTIONS,
     },
   });
 }
