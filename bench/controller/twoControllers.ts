@@ -44,8 +44,10 @@ export const twoControllers: BenchPart = {
       }
       const batches = next(UNDER_KILLS_A_NODE);
       log(`replicas: ${batches.length * RECORDS} records, one of two killed every ${KILL_EVERY_MS / 1000} s`);
-      const began = performance.now();
+      for (const each of system.controllers) await each.kill('SIGSTOP');
       await fill(system, batches);
+      const began = performance.now();
+      for (const each of system.controllers) await each.kill('SIGCONT');
       const kills = await killWhileBusy(system);
       const seconds = Math.round((performance.now() - began) / 1000);
       const stored = await storedRecords(system.postgres.url);
@@ -60,7 +62,7 @@ export const twoControllers: BenchPart = {
             what: 'records stored, one of two killed every few seconds',
             figure: `${stored.rows} of ${total}, ${stored.rows - stored.distinct} twice (${kills} kills in ${seconds} s)`,
             budget: 'all, each once',
-            met: stored.rows === total && stored.distinct === total,
+            met: kills > 0 && stored.rows === total && stored.distinct === total,
           },
         ],
         plots: [
