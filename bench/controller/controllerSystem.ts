@@ -27,7 +27,7 @@ import { ROOT } from '../system.ts';
 const CLI = join(ROOT, 'dist', 'cli.js');
 /** `on` with PLEGWATCH_BENCH_FSYNC=on: a disk that others share makes figures that nobody can repeat. */
 export const FSYNC = process.env['PLEGWATCH_BENCH_FSYNC'] ?? 'off';
-/** Of the Postgres, and of each replica of it. */
+/** A replica has as many as its primary. */
 export const MAX_CONNECTIONS = '300';
 const POSTGRES_SETTINGS = {
   fsync: FSYNC,
