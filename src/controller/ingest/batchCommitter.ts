@@ -319,10 +319,10 @@ export class BatchCommitter {
   }
 }
 
+const CalmMinute = v.object({ type: v.literal('relist_minute'), statuses: v.optional(v.undefined()) });
 /** Records are not checked yet: they may be anything. A probe has none, and its agent waits for the answer. */
 const hasCalmMinutes = ({ records, lost }: Envelope): boolean =>
   lost.length === 0 && records.length > 0 && records.every((record) => v.is(CalmMinute, record));
-const CalmMinute = v.object({ type: v.literal('relist_minute'), statuses: v.optional(v.undefined()) });
 
 /**
  * Batches that timed out and are not stored. One is at fault itself only if others are stored between two of its timeouts: else Postgres
