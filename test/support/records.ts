@@ -2,15 +2,23 @@
  * Records of each type, with the fields that a test does not set filled in.
  */
 import { randomUUID } from 'node:crypto';
-import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
+import type { RecordOf } from '../../src/protocol/record.ts';
+
+/** Some fields of T, and no others: TypeScript itself lets pass what comes by a spread. */
+type Fields<T, M extends Partial<T>> = M & { readonly [K in Exclude<keyof M, keyof T>]: never };
+type EventRecord = RecordOf<'container_event'>;
+type Finding = RecordOf<'finding'>;
+type Minute = RecordOf<'relist_minute'>;
+type Session = RecordOf<'stream_session'>;
+type State = RecordOf<'node_state'>;
 
 /** A container id of 64 digits. */
 export const hexId = (n: number): string => n.toString(16).padStart(64, '0');
 
-export const event = (
+export const event = <M extends Partial<EventRecord>>(
   n: number,
-  more: Partial<RecordOf<'container_event'>> = {},
-): RecordOf<'container_event'> => ({
+  more?: Fields<EventRecord, M>,
+): EventRecord => ({
   type: 'container_event',
   t: n * 1000,
   containerId: hexId(n),
@@ -22,10 +30,10 @@ export const event = (
   ...more,
 });
 
-export const events = (from: number, to: number): RecordOf<'container_event'>[] =>
+export const events = (from: number, to: number): EventRecord[] =>
   Array.from({ length: to - from + 1 }, (_, i) => event(from + i));
 
-export const missedFinding = (more: Partial<RecordOf<'finding'>> = {}): RecordOf<'finding'> => ({
+export const missedFinding = <M extends Partial<Finding>>(more?: Fields<Finding, M>): Finding => ({
   type: 'finding',
   t: 1,
   findingId: randomUUID(),
@@ -42,7 +50,7 @@ export const missedFinding = (more: Partial<RecordOf<'finding'>> = {}): RecordOf
 });
 
 /** A minute without relists. */
-export const relistMinute = (more: Partial<RecordOf<'relist_minute'>> = {}): RecordOf<'relist_minute'> => ({
+export const relistMinute = <M extends Partial<Minute>>(more?: Fields<Minute, M>): Minute => ({
   type: 'relist_minute',
   t: 1,
   span: 60_000_000,
@@ -53,9 +61,7 @@ export const relistMinute = (more: Partial<RecordOf<'relist_minute'>> = {}): Rec
 });
 
 /** An open session without events. */
-export const streamSession = (
-  more: Partial<RecordOf<'stream_session'>> = {},
-): RecordOf<'stream_session'> => ({
+export const streamSession = <M extends Partial<Session>>(more?: Fields<Session, M>): Session => ({
   type: 'stream_session',
   t: 1,
   sessionNo: 1,
@@ -63,7 +69,7 @@ export const streamSession = (
   ...more,
 });
 
-export const nodeState = (more: Partial<RecordOf<'node_state'>>): EvidenceRecord => ({
+export const nodeState = <M extends Partial<State>>(more: Fields<State, M>): State => ({
   type: 'node_state',
   t: 5,
   stream: { state: 'Active', since: 1, reason: '', lastError: '' },
