@@ -8,6 +8,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import { sayCaughtUp } from '../../src/controller/ingest/statements.ts';
 import { startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
 import { startReportWriter } from '../../src/controller/reports/writer.ts';
 import { openStore } from '../../src/store/store.ts';
@@ -27,10 +28,11 @@ const SILENT = NODES / 5;
 const FIRST_REPORTS = SHORT ? 200 : 1_000;
 const CHANGES_A_SECOND = 10;
 const CHANGES = SHORT ? 50 : 300;
-/** A controller that has run for a minute knows which agents are silent, and looks every ten seconds. */
-const RESTART_WINDOW_MS = 90_000;
+/** A controller that has run for 90 s knows which agents are silent, and looks every ten seconds. */
+const RESTART_WINDOW_MS = 120_000;
 const BUDGET = { changeMs: 5_000, writesPerSecond: 20, rssMiB: 512 } as const;
 const FILL_PACE = { writesPerSecond: 10_000, minIntervalMs: 0, pollMs: 50 };
+const DAY_MS = 86_400_000;
 const MIB = 1024 * 1024;
 
 export const reports: BenchPart = {
@@ -91,7 +93,12 @@ async function fill(system: System): Promise<void> {
     onResult: () => undefined,
   });
   try {
-    await waitFor('every Node has a report', async () => (await unwritten(system)) === 0);
+    const clusterId = await store.ensureCluster(CLUSTER);
+    await waitFor('every Node has a report', async () => {
+      // As a controller says that has run for a day: else the silent agents might have batches that are not stored yet.
+      await store.run(sayCaughtUp, [clusterId, DAY_MS]);
+      return (await unwritten(system)) === 0;
+    });
   } finally {
     await writer.stop();
     await nodes.stop();
@@ -234,8 +241,9 @@ function rowsOfChanges(alone: Changes, behind: Changes): TableRow[] {
     {
       what: '  writes of reports',
       figure: `${alone.perSecond.toFixed(1)} and ${behind.perSecond.toFixed(1)} a second; at most ${within(1)} within ten seconds, ${within(0)} within one`,
+      // One that was written in the second before may be seen within the ten.
       budget: `≤ ${BUDGET.writesPerSecond}/s, after a pause ${BUDGET.writesPerSecond} more`,
-      met: within(1) <= 11 * BUDGET.writesPerSecond,
+      met: within(1) <= 12 * BUDGET.writesPerSecond,
     },
   ];
 }
