@@ -252,7 +252,7 @@ const relistPlot = (all: readonly (readonly CostWindow[])[]): string =>
     })),
   });
 
-/** The rest of the ratio when everything is taken off that the agent does without relists too. */
+/** The difference between the two agents, divided by that of their relists: what an agent does without relists too is taken off. */
 function marginalRow(windows: readonly CostWindow[]): TableRow {
   const idle = windows.map((each) => each.idle);
   const brisk = windows.map((each) => each.brisk);

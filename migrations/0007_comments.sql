@@ -241,7 +241,7 @@ COMMENT ON COLUMN plegwatch.finding_evidence.fact IS 'observation';
 COMMENT ON COLUMN plegwatch.finding_evidence.record IS 'view and row that store it; null if only the proof does';
 
 COMMENT ON VIEW plegwatch.pleg_verdicts IS 'One row per period in which PLEG was unhealthy or relists were slow, and why. Pod and container are null unless they are the verdict.';
-COMMENT ON COLUMN plegwatch.pleg_verdicts.kind IS 'unhealthy: a Node reported that PLEG is not healthy; slow: a minute with a relist of over ten seconds';
+COMMENT ON COLUMN plegwatch.pleg_verdicts.kind IS 'unhealthy: a Node reported that PLEG is not healthy; slow: a minute with a relist of over ten seconds, or with a scrape that long after PLEG was last active';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.from_at IS 'start of the period; unhealthy: when PLEG was last active';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.at IS 'when the condition changed, or the scrape ended';
 COMMENT ON COLUMN plegwatch.pleg_verdicts.verdict IS 'smallest proven cause: container, pod, runtime, kubelet or node; otherwise unknown';

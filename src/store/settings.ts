@@ -62,7 +62,7 @@ export const MIGRATE_SETTINGS = {
   ),
   eventRetentionDays: optional(
     'days',
-    'retention of events, relist changes and minutes; without it, 14 in a new database, otherwise unchanged',
+    'retention of events, relist changes, minutes, status lags and rejected input; without it, 14 in a new database, otherwise unchanged',
     integer(1, 490),
   ),
   findingRetentionDays: optional(

@@ -30,7 +30,7 @@ export interface StoreSettings {
   readonly queues: number;
   /** The most queues there ever were: workers drain them all. */
   readonly maxQueues: number;
-  /** How long events, changes and minutes are kept. */
+  /** How long events, changes, minutes, status lags and rejected input are kept. */
   readonly eventRetentionDays: number;
   /** How long everything else is kept. */
   readonly findingRetentionDays: number;

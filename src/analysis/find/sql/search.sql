@@ -1,6 +1,6 @@
 -- What $2 names in the clusters $1, null for all, at most $3 rows: nodes by a part of their name; pods by their name, with or without the namespace,
 -- or its beginning; containers by their id or its beginning, as tools print it; the finding of this id. Names are found by an index in every day that is kept,
--- beginnings only in the last two days.
+-- beginnings only in today and yesterday.
 WITH asked AS (
   SELECT lower($2) AS part, CASE WHEN strpos($2, '/') > 0 THEN split_part($2, '/', 1) END AS namespace,
          CASE WHEN strpos($2, '/') > 0 THEN split_part($2, '/', 2) ELSE $2 END AS name,
