@@ -384,14 +384,12 @@ FROM (
          w.span_us / 3.6e9 AS observed_hours, w.covered_us / nullif(w.span_us, 0) AS coverage,
          d.decided, f.missed, f.missed * 1e6 / nullif(d.decided, 0) AS per_million, i.low_per_million, i.high_per_million,
          b.fallbacks, f.blind_spots, k.keeps_wrong, v.verdict
-  FROM store.node n
-  JOIN store.cluster c ON c.cluster_id = n.cluster_id
-  JOIN plegwatch.nodes p ON p.cluster = c.name AND p.node = n.name
+  FROM store.node_detail p
   LEFT JOIN (
     SELECT m.node_id, sum(m.matched)::float8 AS matched, sum(m.covered_us)::float8 AS covered_us, sum(m.span_us)::float8 AS span_us
     FROM store.coverage(now() - interval '7 days', 'infinity') m
     GROUP BY m.node_id
-  ) w ON w.node_id = n.node_id
+  ) w ON w.node_id = p.node_id
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE f.kind = 'missed' AND NOT EXISTS (
              SELECT FROM store.finding_update u
@@ -399,12 +397,12 @@ FROM (
            array_agg(DISTINCT concat(f.event_type, CASE f.container_name WHEN '' THEN ' of a sandbox' ELSE ' of a container' END))
              FILTER (WHERE f.kind = 'unannounced' AND f.cause = 'never_sent') AS blind_spots
     FROM store.finding f
-    WHERE f.node_id = n.node_id AND f.detected_at > now() - interval '7 days' AND f.kind IN ('missed', 'unannounced')
+    WHERE f.node_id = p.node_id AND f.detected_at > now() - interval '7 days' AND f.kind IN ('missed', 'unannounced')
       AND f.day >= ((now() - interval '7 days') AT TIME ZONE 'UTC')::date
   ) f
   CROSS JOIN LATERAL (
     SELECT count(*) AS fallbacks FROM store.mode_change m
-    WHERE m.node_id = n.node_id AND m.at > now() - interval '7 days' AND m.to_mode IN ('Fallback', 'HintDisabled')
+    WHERE m.node_id = p.node_id AND m.at > now() - interval '7 days' AND m.to_mode IN ('Fallback', 'HintDisabled')
       AND m.day >= ((now() - interval '7 days') AT TIME ZONE 'UTC')::date
   ) b
   CROSS JOIN LATERAL (SELECT coalesce(store.fallback_consequence('Fallback', '', p.kubelet_version) = 'wrong_until_restart', false) AS keeps_wrong OFFSET 0) k
@@ -416,7 +414,8 @@ FROM (
                                    w.covered_us / nullif(w.span_us, 0)) AS verdict
     OFFSET 0
   ) v
-  WHERE p.deleted_at IS NULL
+  -- Not p.deleted_at IS NULL: without a report, as without an API server, the planner would expect one Node, and read the hours again for each.
+  WHERE NOT EXISTS (SELECT FROM store.report r WHERE r.node_id = p.node_id AND r.node_deleted_at IS NOT NULL)
 ) r;
 
 REVOKE ALL ON FUNCTION plegwatch.miss_rate(timestamptz, timestamptz, text), plegwatch.evidence_completeness(date, date, text) FROM PUBLIC;

@@ -21,6 +21,8 @@ interface PlanNode {
 
 /** A partition of a table by day. */
 const PARTITION = /^(container_event|container|relist_change|relist_minute)_\d{8}$/;
+/** Of two clusters. */
+const NODES = 10;
 
 needs('postgres')('plans of the documented queries', () => {
   let server: TestServer;
@@ -31,7 +33,7 @@ needs('postgres')('plans of the documented queries', () => {
     server = await startServer();
     const databaseUrl = await server.database();
     reader = await server.reader(databaseUrl);
-    await writeHistory(databaseUrl, { nodes: 5, days: 4, lives: 250, step: 60 });
+    await writeHistory(databaseUrl, { nodes: NODES / 2, days: 4, lives: 250, step: 60 });
     client = new Client({ connectionString: reader });
     await client.connect();
     await client.query('SET max_parallel_workers_per_gather = 0');
@@ -183,6 +185,17 @@ needs('postgres')('plans of the documented queries', () => {
     const rows = minutes.reduce((sum, each) => sum + each.rows, 0);
     expect(lives).toBeGreaterThan(100);
     expect(rows / lives).toBeLessThanOrEqual(15);
+  });
+
+  it('readiness is not planned as if there were one Node: workers would read the hours again for each', async () => {
+    const { rows } = await client.query('EXPLAIN (FORMAT JSON) SELECT * FROM plegwatch.readiness');
+    expect(rows[0]['QUERY PLAN'][0].Plan['Plan Rows']).toBeGreaterThanOrEqual(NODES / 4);
+  });
+
+  it('a question about all containers of several days looks none of them up by itself', async () => {
+    const found = await read(documentedSql('How often did STOPPED come before'));
+    const containers = found.filter(({ table }) => table.startsWith('container_2'));
+    expect([...new Set(containers.map(({ how }) => how))]).toEqual(['Seq Scan']);
   });
 
   it('verdicts on slow lists read the minutes around them, and no whole day of a node', async () => {
