@@ -11,6 +11,7 @@ import { type NodeInfoRecorder, startNodeInfoRecorder } from '../../src/controll
 import { type NodeWatch, startNodeWatch } from '../../src/controller/nodes/nodeWatch.ts';
 import { PLEG_HISTORY } from '../../src/controller/nodes/plegHistory.ts';
 import { READY_HISTORY } from '../../src/controller/nodes/readyHistory.ts';
+import { ReportQueue } from '../../src/controller/reports/queue.ts';
 import { NODES } from '../../src/kube/object.ts';
 import { CLUSTER } from '../support/batches.ts';
 import { runText, silent } from '../support/database.ts';
@@ -183,6 +184,24 @@ needs(
       async () => (await notReady('node-after-h')).length === 1,
     );
     expect(await notReady('node-h')).toEqual(expected);
+  });
+
+  test('a Node that was deleted before an agent ran on it is not added to the store again', async () => {
+    await addNode('node-q');
+    await addNode('node-r');
+    start(100);
+    await ready('node-q', 'False', 'container runtime network not ready: NetworkReady=false', 0);
+    await waitFor('its row is stored', async () => (await notReady('node-q')).length === 1);
+    await ready('node-r', 'False', 'container runtime network not ready: NetworkReady=false', 0);
+    await waitFor('the other row is stored', async () => (await notReady('node-r')).length === 1);
+    await bed.admin.delete(NODES, 'node-q');
+    await waitFor('the watch shows the deletion', () => nodes?.get('node-q') === undefined);
+    const queue = new ReportQueue(bed.store, await bed.store.ensureCluster(CLUSTER));
+    await queue.markDeleted(['node-q']);
+    await runText(bed.store, 'DELETE FROM store.ready_change WHERE status = $1', ['False']);
+    // Nodes are compared in the order in which they were recorded.
+    await waitFor('the other row is stored again', async () => (await notReady('node-r')).length === 1);
+    expect(await runText(bed.store, 'SELECT name FROM store.node WHERE name = $1', ['node-q'])).toEqual([]);
   });
 
   test('labels that were asked for, OS image and kernel are one row, and another one after a change of one of them', async () => {

@@ -56,7 +56,7 @@ export interface ConditionRecorderOptions<Change extends { readonly at: number }
   readonly history: ConditionHistory<Change>;
   readonly store: Store;
   readonly cluster: string;
-  readonly nodes: Pick<NodeWatch, 'onState'>;
+  readonly nodes: Pick<NodeWatch, 'get' | 'onState'>;
   readonly log: Logger;
   /** How often it is checked that the store still has what was recorded, in milliseconds. Default: 5 minutes. */
   readonly recheckMs?: number;
@@ -136,6 +136,8 @@ class Recorder<Change extends { readonly at: number }> {
     // Older rows are deleted by maintenance.
     const horizon = now.wall - findingRetentionDays * DAY_US;
     for (const [name, changes] of before ?? []) {
+      // A Node that is gone without a trace: no agent ever ran on it (markNodesDeleted.sql), or maintenance deleted all of it.
+      if (!recorded.has(name) && this.#options.nodes.get(name) === undefined) continue;
       const stored = latestOf(recorded.get(name));
       const kept = changes.filter(({ at }) => at >= horizon);
       if (stored < latestOf(kept)) await this.#storeAgain(name, kept);
