@@ -37,6 +37,20 @@ test.each(['redis', 'redis+cluster'])(
   },
 );
 
+test.each(['redis', 'redis+cluster'])(
+  'a patient client keeps no command to %s that has ended, however long Redis is away',
+  async (scheme) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const redis = connectPatiently(`${scheme}://127.0.0.1:${await freePort()}`);
+    for (let second = 0; second < 600; second += 1) {
+      redis.get('key').catch(() => undefined);
+      await vi.advanceTimersByTimeAsync(1_000);
+    }
+    expect(Reflect.get(redis, 'offlineQueue').length).toBeLessThanOrEqual(MINUTE_MS / 1_000);
+    redis.disconnect();
+  },
+);
+
 interface FakeRedis {
   /** Everything that it was sent. */
   sent(): string;

@@ -8,7 +8,9 @@ import { Cluster, Redis } from 'ioredis';
 export class EndingRedis extends Redis {
   override sendCommand(...sent: Parameters<Redis['sendCommand']>): unknown {
     const [command] = sent;
-    return command.isSettled ? command.promise : super.sendCommand(...sent);
+    if (command.isSettled) return command.promise;
+    dropEnded(this);
+    return super.sendCommand(...sent);
   }
 
   override disconnect(reconnect = false): void {
@@ -23,6 +25,7 @@ export class EndingCluster extends Cluster {
   override sendCommand(...sent: Parameters<Cluster['sendCommand']>): unknown {
     const [command] = sent;
     if (command.isSettled) return command.promise;
+    dropEnded(this);
     const { commandTimeout } = this.options.redisOptions ?? {};
     if (commandTimeout !== undefined) command.setTimeout(commandTimeout);
     const answer = super.sendCommand(...sent);
@@ -41,6 +44,18 @@ export class EndingCluster extends Cluster {
     super.disconnect(reconnect);
     if (keepsCommands && !reconnect) this.connect().then(() => super.disconnect(), ignored);
   }
+}
+
+/** Commands that wait for a connection, in the order in which they were sent. */
+interface WaitingCommands {
+  peekFront(): { readonly command: { readonly isSettled: boolean } } | undefined;
+  shift(): unknown;
+}
+
+/** The client keeps commands that have ended until it connects: in an outage of days more and more. Those of a client end in their order. */
+function dropEnded(client: Redis | Cluster): void {
+  const waiting: WaitingCommands = Reflect.get(client, 'offlineQueue');
+  while (waiting.peekFront()?.command.isSettled === true) waiting.shift();
 }
 
 /** Whether a patient client waits before it tries to connect again. To disconnect it then leaves its commands without an end; one more try ends them. */
