@@ -10,8 +10,10 @@
  */
 import { Cluster, type Redis, type RedisOptions } from 'ioredis';
 import { doubled } from '../platform/backoff.ts';
+import { monoNow } from '../platform/clock.ts';
 import { messageOf } from '../platform/errors.ts';
 import { explainTls, type TlsMaterial } from '../platform/tls.ts';
+import { TokenBucket } from '../platform/tokenBucket.ts';
 import type { Micros } from '../protocol/units.ts';
 import {
   type RedisSettings,
@@ -49,6 +51,14 @@ const retryWithin =
   (times) =>
     Math.random() * doubled(100, maxRetry / 1000, times);
 
+const isOfReplica = ({ message }: Error): boolean => message.startsWith('READONLY');
+
+/** A master may become a replica without closing its connections, and a new one lead to the next master. Not all the time: it may stay a replica. */
+function ofReplica(maxRetry: Micros): (error: Error) => boolean {
+  const limit = new TokenBucket({ capacity: 1, interval: maxRetry });
+  return (error) => isOfReplica(error) && limit.tryTake(monoNow());
+}
+
 /** The options of any connection: to a server, a cluster node or a Sentinel. It does not name its client, for which users have no right. */
 export const accessOptions = (login: Login, tls: TlsMaterial | null) => ({
   username: login.username ?? '',
@@ -71,7 +81,7 @@ export interface RedisConnection {
 /** Opens a connection that reconnects by itself. The caller must `disconnect()` it. */
 export function connectRedis(settings: RedisSettings, connection: RedisConnection): RedisClient {
   const { maxRetry, onError, onReady, patient = false, guard } = connection;
-  const redis = open(new FreshAccess(settings, onError), { patient, guard, waitMs: retryWithin(maxRetry) });
+  const redis = open(new FreshAccess(settings, onError), { patient, guard, maxRetry });
   redis.on('error', (error) => onError(errorMessage(error, settings)));
   if (onReady !== undefined) redis.on('ready', onReady);
   // A cluster emits `ready` once. A node that was down rejoins the pool, perhaps empty.
@@ -128,11 +138,12 @@ class FreshAccess {
 interface OpenOptions {
   readonly patient: boolean;
   readonly guard: ReplyGuard | undefined;
-  readonly waitMs: RetryStrategy;
+  readonly maxRetry: Micros;
 }
 
-function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): RedisClient {
+function open(access: FreshAccess, { patient, guard, maxRetry }: OpenOptions): RedisClient {
   const { place } = access;
+  const waitMs = retryWithin(maxRetry);
   const options = {
     ...accessOptions(place.login, access.tls),
     maxRetriesPerRequest: patient ? null : 1,
@@ -145,7 +156,12 @@ function open(access: FreshAccess, { patient, guard, waitMs }: OpenOptions): Red
     access.refreshOptions(this);
     return waitMs(times);
   };
-  const alone = { ...options, enableOfflineQueue: patient, retryStrategy };
+  const alone = {
+    ...options,
+    enableOfflineQueue: patient,
+    retryStrategy,
+    reconnectOnError: ofReplica(maxRetry),
+  };
   switch (place.kind) {
     case 'server':
       return new EndingRedis({ ...alone, ...place.address, ...guarded(guard, addressConnector) });
@@ -202,7 +218,7 @@ function sentinelOptions(
     name: place.master,
     sentinelRetryStrategy: retryStrategy,
     sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    reconnectOnError: isOfReplica,
     ...(password === undefined ? {} : { sentinelPassword: password }),
     ...(tls === null ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls }),
   };
