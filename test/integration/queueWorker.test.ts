@@ -3,7 +3,7 @@
  */
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
-import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { type QueueWorker, startQueueWorker } from '../../src/controller/ingest/queueWorker.ts';
 import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
@@ -99,6 +99,36 @@ needs('redis-server')('a queue worker', () => {
     await addJob();
     // It would be taken every five seconds.
     await waitFor('it has been taken often', () => handled > 50);
+  });
+
+  test('does not wait for a clock that was set back since a job was delayed', async () => {
+    const now = Date.now.bind(Date);
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + 30 * 24 * 3_600_000);
+    onTestFinished(() => clock.mockRestore());
+    let handled = 0;
+    worker = startQueueWorker({
+      cluster: CLUSTER,
+      queue: 0,
+      redis: sender.redis,
+      lockMs: 10_000,
+      handler: {
+        async handle() {
+          handled += 1;
+          return handled === 1 ? { done: false, delayMs: 1_000 } : { done: true };
+        },
+      },
+      log: { warn: () => undefined, error: () => undefined },
+    });
+    await addJob();
+    await waitFor(
+      'it is delayed',
+      async () => (await worker.depth(sender.redis)).ready === 0 && handled === 1,
+    );
+    clock.mockRestore();
+    await waitFor('it is handled', async () => {
+      await worker.shortenDelays(sender.redis);
+      return handled === 2;
+    });
   });
 
   test('that has just delayed a job when Redis is full waits before each further fetch', async () => {

@@ -268,19 +268,22 @@ async function waitUntilReady(redis: RedisClient, log: Logger): Promise<void> {
   });
 }
 
-/** The depth of each queue; null if that node of a Redis Cluster is unavailable. */
+/** The depth of each queue, whose delays are shortened; null if that node of a Redis Cluster is unavailable. */
 function countAll(
   workers: readonly QueueWorker[],
   redis: RedisClient,
   log: ThrottledLog,
 ): Promise<(QueueDepth | null)[]> {
   return Promise.all(
-    workers.map((worker) =>
-      worker.depth(redis).catch((error: unknown) => {
+    workers.map(async (worker) => {
+      try {
+        await worker.shortenDelays(redis);
+        return await worker.depth(redis);
+      } catch (error) {
         log.warn({ queue: worker.queue, error: messageOf(error) }, 'queue could not be counted');
         return null;
-      }),
-    ),
+      }
+    }),
   );
 }
 

@@ -57,6 +57,8 @@ export interface QueueWorker {
   /** Whether Redis refused the last fetch, as it does while it is full. */
   readonly isRefused: boolean;
   depth(redis: RedisClient): Promise<QueueDepth>;
+  /** Lets no job wait until a clock is right again that was ahead when the job was delayed. */
+  shortenDelays(redis: RedisClient): Promise<void>;
   /** Says that the queue has another job. */
   wake(): void;
   /** Takes no more jobs and waits for the present ones. */
@@ -72,6 +74,10 @@ const MAX_STALLED = 1_000_000;
 export const STOP_WITHIN_MS = 10_000;
 /** The scores of delayed jobs are milliseconds with a counter in the lower bits. */
 const SCORES_PER_MS = 4_096;
+/** No job is delayed for longer. */
+const LONGEST_DELAY_MS = 600_000;
+/** How many jobs are made due at a time. */
+const DUE_AT_ONCE = 1_000;
 
 export function startQueueWorker({
   cluster,
@@ -112,6 +118,16 @@ export function startQueueWorker({
         redis.zcount(`${queueKey}:delayed`, '-inf', Date.now() * SCORES_PER_MS),
       ]);
       return { all, ready: Math.max(0, all - delayed + due) };
+    },
+    async shortenDelays(redis) {
+      const delayed = `${queueKey}:delayed`;
+      const due = Date.now() * SCORES_PER_MS;
+      const longest = due + LONGEST_DELAY_MS * SCORES_PER_MS;
+      const late = await redis.zrangebyscore(delayed, longest, '+inf', 'LIMIT', 0, DUE_AT_ONCE);
+      if (late.length === 0) return;
+      // Only those that are still delayed.
+      await redis.zadd(delayed, 'XX', ...late.flatMap((id) => [due, id]));
+      worker.wake();
     },
     wake: () => worker.wake(),
     async stop() {
