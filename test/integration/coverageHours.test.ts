@@ -8,7 +8,7 @@ import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord, KubeletMinute } from '../../src/protocol/record.ts';
 import { repair } from '../../src/store/repair.ts';
 import { openStore } from '../../src/store/store.ts';
-import { agentIncarnation, CLUSTER } from '../support/batches.ts';
+import { agentIncarnation, agentStartedAt, CLUSTER } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -270,7 +270,7 @@ needs('postgres')('hours', () => {
       const databaseUrl = await server.database();
       const HOUR = 3_600_000;
       const started = Math.floor(Date.now() / HOUR - 4) * HOUR;
-      const node = agentIncarnation('node-a', 1, Date.now() - started);
+      const node = agentStartedAt('node-a', 1, started);
       const rows: EvidenceRecord[] = [];
       for (let from = 7.5; from < 3 * 3_600; ) {
         // As the agent: after a minute, a row ends when the hour has passed.
@@ -329,7 +329,7 @@ needs('postgres')('hours', () => {
     const databaseUrl = await server.database();
     const hour = 3_600_000;
     const start = Math.floor(Date.now() / hour) * hour - 6 * hour;
-    const one = agentIncarnation('node-a', 1, Date.now() - start);
+    const one = agentStartedAt('node-a', 1, start);
     // Ten minutes each, but for those that end in the first minute after an hour.
     const ends = [10, 20, 30, 40, 50, 60.5, 70, 80, 90, 100, 110, 120.75, 130].map((m) => m * MINUTE);
     const rows = ends.map((end, i) => {

@@ -24,7 +24,7 @@ import { runExport } from '../../src/analysis/export/command.ts';
 import { EXPORTED_VIEWS } from '../../src/analysis/export/views.ts';
 import { openReadStore } from '../../src/store/fleet.ts';
 import { deleteExpiredEpochs } from '../../src/store/statements.ts';
-import { agentIncarnation } from '../support/batches.ts';
+import { agentIncarnation, agentStartedAt } from '../support/batches.ts';
 import { CLI } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
 import { commitAll } from '../support/committed.ts';
@@ -60,7 +60,7 @@ needs('postgres')('plegwatch export --format parquet', () => {
     return () => rmSync(dir, { recursive: true, force: true });
   });
 
-  const agentAtNoon = (node: string) => agentIncarnation(node, 1, Date.now() - NOON);
+  const agentAtNoon = (node: string) => agentStartedAt(node, 1, NOON);
   const storeDay = (node: string) => commitAll(databaseUrl, [agentAtNoon(node).batch(1, evidence())]);
   const argsOf = (...views: readonly string[]) => [
     ...['export', ...views, '--format', 'parquet', '--dir', dir, '--database-url', reader],
@@ -413,7 +413,7 @@ needs('postgres')('plegwatch export --format parquet', () => {
       const rows = Number.parseInt((await exported(view)).ofDay ?? '', 10);
       expect([rows > 0, listedOf(view).complete]).toEqual([true, false]);
       const kept = `kept, because Postgres has only 0 of its ${rows} rows, not complete`;
-      const theDayBefore = agentIncarnation('node-a', 1, Date.now() - NOON + DAY_MS);
+      const theDayBefore = agentStartedAt('node-a', 1, NOON - DAY_MS);
       for (const agent of [agentIncarnation('node-a'), theDayBefore]) {
         databaseUrl = await server.database();
         reader = await server.reader(databaseUrl);

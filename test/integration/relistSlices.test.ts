@@ -6,7 +6,7 @@ import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import { openStore, type Store } from '../../src/store/store.ts';
 import { createReader, type Reader } from '../../src/ui/answers/reader.ts';
 import { readPoolRelists, readRelists } from '../../src/ui/answers/statements.ts';
-import { agentIncarnation, CLUSTER } from '../support/batches.ts';
+import { agentStartedAt, CLUSTER } from '../support/batches.ts';
 import { commitTo } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -52,7 +52,7 @@ needs('postgres')('slices of relists', () => {
     store = await openStore({ databaseUrl, log: silent });
     reader = createReader(store, undefined, 1)(new AbortController().signal);
     const cluster = await store.ensureCluster(CLUSTER);
-    const node = agentIncarnation('node-a', 1, Date.now() - STARTED);
+    const node = agentStartedAt('node-a', 1, STARTED);
     await commitTo(store, cluster, [node.batch(1, ROWS.map(rowOf))]);
     [nodeId] = (await query<{ node_id: number }>(databaseUrl, 'SELECT node_id FROM store.node')).map(
       (row) => row.node_id,

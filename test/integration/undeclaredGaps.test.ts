@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord, GapScope } from '../../src/protocol/record.ts';
-import { agentIncarnation, type BatchIncarnation } from '../support/batches.ts';
+import { agentStartedAt, type BatchIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -69,7 +69,7 @@ const cutOff = (from: number, cause: string) => [gap('agent', from, 0.1, cause),
 
 /** An incarnation that started this many seconds after the first one and wrote its last batch this many seconds later. */
 function incarnation(no: number, startedS: number): BatchIncarnation {
-  return agentIncarnation('node-a', no, Date.now() - BEGAN - startedS * 1_000);
+  return agentStartedAt('node-a', no, BEGAN + startedS * 1_000);
 }
 
 /** A batch that was sealed this many seconds after the start of its epoch. */

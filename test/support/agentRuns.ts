@@ -7,7 +7,7 @@ import * as fc from 'fast-check';
 import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord, GapScope } from '../../src/protocol/record.ts';
 import type { Store } from '../../src/store/store.ts';
-import { agentIncarnation, CLUSTER } from './batches.ts';
+import { agentStartedAt, CLUSTER } from './batches.ts';
 import { commitTo } from './committed.ts';
 import { query } from './database.ts';
 import { relistMinute, streamSession } from './records.ts';
@@ -89,7 +89,7 @@ export async function writeRuns(
   const cluster = await store.ensureCluster(CLUSTER);
   for (const [n, run] of runs.entries()) {
     const started = BEGAN + run.from * MINUTE_MS;
-    const agent = agentIncarnation(node, n + 1, Date.now() - started);
+    const agent = agentStartedAt(node, n + 1, started);
     const more = moreOf(run);
     const records = [...recordsOf(run, runs[n - 1]), ...more.records].sort((a, b) => a.t - b.t);
     for (let at = 0; at < records.length; at += PER_BATCH) {

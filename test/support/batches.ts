@@ -21,9 +21,13 @@ import { hexId } from './records.ts';
 export const CLUSTER = 'test';
 
 /** An incarnation of an agent that started `agoMs` ago and whose clock is right. */
-export function agentIncarnation(node: string, no = 1, agoMs = 60_000) {
+export const agentIncarnation = (node: string, no = 1, agoMs = 60_000) =>
+  agentStartedAt(node, no, Date.now() - agoMs);
+
+/** The same, of an agent that started exactly then. */
+export function agentStartedAt(node: string, no: number, startedMs: number) {
   const epoch: string = randomUUID();
-  const startedUs = (Date.now() - agoMs) * 1000;
+  const startedUs = startedMs * 1000;
   return {
     node,
     epoch,
@@ -66,7 +70,7 @@ export function agentIncarnation(node: string, no = 1, agoMs = 60_000) {
     },
   };
 }
-export type BatchIncarnation = ReturnType<typeof agentIncarnation>;
+export type BatchIncarnation = ReturnType<typeof agentStartedAt>;
 
 export const objectOf = (id: string): ContainerIdentity => ({
   id,
