@@ -17,6 +17,8 @@ import { writeHistory } from '../support/storedHistory.ts';
 
 const SECOND = 1_000_000;
 const MINUTE = 60 * SECOND;
+/** Once, because midnight may come between two tests. */
+const TODAY_MS = new Date().setUTCHours(0, 0, 0, 0);
 
 const ADDED = [
   ...['span_us', 'covered_us', 'relists', 'errors', 'expected', 'matched', 'unobservable'],
@@ -189,15 +191,12 @@ needs('postgres')('hours', () => {
       await query(
         history,
         `INSERT INTO store.node_info (node_id, cluster_id, at, labels, os_image, kernel_version)
-         SELECT n.node_id, n.cluster_id, date_trunc('day', now(), 'UTC') - interval '3 days' + c.after, jsonb_build_object('pool', c.pool), '', 'changed'
+         SELECT n.node_id, n.cluster_id, $1::timestamptz - interval '3 days' + c.after, jsonb_build_object('pool', c.pool), '', 'changed'
          FROM store.node n, (VALUES (interval '10 hours 23 minutes', 'first'), ('10 hours 41 minutes', 'second')) AS c (after, pool)
          WHERE n.first_seen IS NOT NULL`,
+        [new Date(TODAY_MS)],
       );
-    const { rows } = await client.query(
-      `SELECT date_trunc('day', now(), 'UTC') - $1 * interval '1 minute' AS since, date_trunc('day', now(), 'UTC') - $2 * interval '1 minute' AS until`,
-      [from, to],
-    );
-    const period = [rows[0].since, rows[0].until];
+    const period = [from, to].map((minutes) => new Date(TODAY_MS - minutes * 60_000));
     const expected = await client.query(
       `SELECT x.cluster_id, i.labels ->> 'pool' AS label, x.kubelet_version, x.runtime_version, sum(m.matched) AS matched
        FROM store.relist_minute m JOIN store.context x USING (context_id)

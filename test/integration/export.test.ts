@@ -16,6 +16,9 @@ import { needs } from '../support/needs.ts';
 
 const DAY_MS = 86_400_000;
 const MANY = 200_000;
+/** Once, because midnight may come between two runs. */
+const NOW = Date.now();
+const dayAgo = (days: number) => new Date(NOW - days * DAY_MS).toISOString().slice(0, 10);
 
 let server: TestServer;
 let databaseUrl: string;
@@ -74,7 +77,7 @@ needs('postgres')('plegwatch export', () => {
   });
 
   test('a run goes on where another was interrupted: what is complete is kept, what is not is written', async () => {
-    const args = ['--from', '-3d', '--to', '-2d'] as const;
+    const args = ['--from', dayAgo(3), '--to', dayAgo(1)] as const;
     const first = await exported('findings', 'resumed', ...args);
     const files = filesOf('resumed');
     expect(files).toHaveLength(2);
@@ -89,12 +92,13 @@ needs('postgres')('plegwatch export', () => {
   });
 
   test('a file that was written before its day was over is written again', async () => {
-    await exported('findings', 'early', '--from', '-2d', '--to', '-1d');
+    const args = ['--from', dayAgo(2), '--to', dayAgo(1)] as const;
+    await exported('findings', 'early', ...args);
     const [name = ''] = filesOf('early');
     const day = Date.parse(name.slice('findings-'.length, -'.csv.gz'.length));
     const noon = new Date(day + DAY_MS / 2);
     utimesSync(join(dir, 'early', name), noon, noon);
-    const { stdout } = await exported('findings', 'early', '--from', '-2d', '--to', '-1d');
+    const { stdout } = await exported('findings', 'early', ...args);
     expect(stdout).toMatch(new RegExp(`^${name}: \\d+ rows?$`, 'm'));
     expect(statSync(join(dir, 'early', name)).mtimeMs).toBeGreaterThan(noon.getTime());
   });
@@ -114,7 +118,7 @@ needs('postgres')('plegwatch export', () => {
   });
 
   test('a day with more rows than the memory can hold is written', async () => {
-    const yesterday = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
+    const yesterday = dayAgo(1);
     await query(databaseUrl, `SELECT store.make_partition('node_condition', $1::date)`, [yesterday]);
     await query(
       databaseUrl,
@@ -131,7 +135,7 @@ needs('postgres')('plegwatch export', () => {
       '--database-url',
       reader,
       '--from',
-      '-1d',
+      yesterday,
     ];
     const { code, stdout } = await plegwatch(args, { NODE_OPTIONS: '--max-old-space-size=64' });
     expect([code, stdout]).toEqual([0, expect.stringContaining(`: ${MANY} rows\n`)]);
