@@ -29,9 +29,9 @@ const ago = (days: number) => new Date(midnight - days * DAY_MS).toISOString();
 const PERIOD = `--from ${ago(2)} --to ${ago(0)}`;
 const PAGE_PERIOD = `from=${ago(2)}&to=${ago(0)}`;
 
-/** The moments at which a command was run, and what depends on them. */
+/** The moments at which a command was run, today or after midnight, and what depends on them. */
 const MOMENTS = new RegExp(
-  `${ago(0).slice(0, 10)}T[0-9:.]+Z|"?(coveredSeconds|completeness24h)"?: ?[0-9.]+`,
+  `(${ago(0).slice(0, 10)}|${ago(-1).slice(0, 10)})T[0-9:.]+Z|"?(coveredSeconds|completeness24h)"?: ?[0-9.]+`,
   'g',
 );
 const unaged = (text: string) => text.replaceAll(MOMENTS, 'now');

@@ -19,6 +19,9 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
+/** The last day of the history: yesterday, or the day before when midnight passed meanwhile. */
+const NEWEST = '(SELECT max(day) FROM store.container_event)';
+
 /** A partition of a table by day. */
 const PARTITION = /^(container_event|container|relist_change|relist_minute)_\d{8}$/;
 /** Of two clusters. */
@@ -87,7 +90,7 @@ needs('postgres')('plans of the documented queries', () => {
 
   it('a search by container id reads only the tables of the day that has it, by indexes', async () => {
     const { container_id } = await someContainer();
-    const of = await day("(now() AT TIME ZONE 'UTC')::date - 2");
+    const of = await day(`${NEWEST} - 1`);
     for (const view of ['container_events', 'relist_changes']) {
       const found = await read(`SELECT * FROM plegwatch.${view} WHERE container_id = '${container_id}'`);
       const table = view === 'container_events' ? 'container_event' : 'relist_change';
@@ -111,14 +114,14 @@ needs('postgres')('plans of the documented queries', () => {
   });
 
   it('a search by the name of a pod reads no events but those of the pod', async () => {
-    const of = await day("(now() AT TIME ZONE 'UTC')::date - 2");
+    const of = await day(`${NEWEST} - 1`);
     const found = await read("SELECT * FROM plegwatch.container_events WHERE pod_name = 'job-2-8'");
     expect(tables(found)).toEqual([`container_${of}`, `container_event_${of}`]);
     expect(found.filter(({ how }) => how === 'Seq Scan')).toEqual([]);
   });
 
   it('the last events of a node on a day are read from that day only', async () => {
-    const of = await day("(now() AT TIME ZONE 'UTC')::date - 1");
+    const of = await day(NEWEST);
     const found = await read(
       `SELECT * FROM plegwatch.container_events WHERE cluster = 'east' AND node = 'east-004' AND day = '${of}' ORDER BY received_at DESC LIMIT 50`,
     );
@@ -126,8 +129,8 @@ needs('postgres')('plans of the documented queries', () => {
   });
 
   it('plegwatch.last_events reads no day before that of the last one that it returns', async () => {
-    const newest = await day('(SELECT max(day) FROM store.container_event)');
-    const before = await day('(SELECT max(day) - 1 FROM store.container_event)');
+    const newest = await day(NEWEST);
+    const before = await day(`${NEWEST} - 1`);
     for (const { n, oldest } of [
       { n: 50, oldest: newest },
       { n: 2500, oldest: before },
@@ -202,7 +205,7 @@ needs('postgres')('plans of the documented queries', () => {
     await query(
       server.part.url.replace(/[^/]*$/, 't1'),
       `UPDATE store.relist_minute SET kubelet_last_seen_age_ms = 11000
-       WHERE day = (now() AT TIME ZONE 'UTC')::date - 2 AND minute::time BETWEEN '12:00' AND '12:04' AND node_id % 2 = 0`,
+       WHERE day = ${NEWEST} - 1 AND minute::time BETWEEN '12:00' AND '12:04' AND node_id % 2 = 0`,
     );
     const verdicts = Number(
       (await client.query('SELECT count(*) FROM plegwatch.pleg_verdicts')).rows[0].count,
