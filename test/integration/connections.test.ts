@@ -11,7 +11,7 @@ import { defaultsOf } from '../../src/platform/settings.ts';
 import { withStore } from '../../src/store/withStore.ts';
 import { runText } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { System } from '../support/system.ts';
+import { LASTING_READER, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const { databaseMaxConnections } = CONTROLLER_SETTINGS;
@@ -41,7 +41,7 @@ needs('redis-server', 'postgres')('connections', () => {
     await system.controller();
     await waitFor('it is connected', async () => (await redisConnections()) === 2);
     const agents = ['a', 'b', 'c', 'd', 'e', 'f'];
-    for (const node of agents) await system.agent(node, runtime.socket);
+    for (const node of agents) await system.agent(node, runtime.socket, LASTING_READER);
     await waitFor('agents are subscribed', () => runtime.subscribers === agents.length);
     // An agent has one connection.
     await waitFor('each agent is connected', async () => {

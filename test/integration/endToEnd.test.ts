@@ -13,7 +13,7 @@ import { NODES } from '../../src/kube/object.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { churnUntil } from '../support/churn.ts';
 import { needs } from '../support/needs.ts';
-import { metric, System } from '../support/system.ts';
+import { LASTING_READER, metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** Pods run one after another, and a busy agent relists every ten seconds: this only ends a test that hangs. */
@@ -171,7 +171,7 @@ async function newNode(): Promise<string> {
 }
 
 async function start(node: string): Promise<LocalPlegwatch> {
-  const agent = await system.agent(node, proxy.socket, PATIENT);
+  const agent = await system.agent(node, proxy.socket, { ...PATIENT, ...LASTING_READER });
   agents.push(agent);
   return agent;
 }

@@ -23,7 +23,7 @@ import { randomMessage } from '../support/messages.ts';
 import { needs } from '../support/needs.ts';
 import { runsOf } from '../support/runs.ts';
 import { childrenOf, freeze, thaw } from '../support/sigstop.ts';
-import { System } from '../support/system.ts';
+import { LASTING_READER, PATIENT, System } from '../support/system.ts';
 import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
 import { WatchedNode } from '../support/watchedNode.ts';
 
@@ -51,7 +51,8 @@ needs('redis-server', 'postgres')('an agent at a hostile socket', () => {
     system = await System.start({ kube: false });
     await system.controller();
     runtime = await startSimulatedRuntime({ socket: system.folder('cri.sock'), seed: SEED, keepTruth: true });
-    node = new WatchedNode(system, 'node', await system.agent('node', runtime.socket));
+    const agent = await system.agent('node', runtime.socket, { ...PATIENT, ...LASTING_READER });
+    node = new WatchedNode(system, 'node', agent);
   });
   afterAll(async () => {
     await runtime?.stop();
@@ -113,7 +114,8 @@ needs('redis-server', 'postgres')('an agent at a hostile socket', () => {
     const hostile = await HostileRuntime.listen(socket, SEED);
     try {
       hostile.pod = { sandboxes: [], containers: [] };
-      const watched = new WatchedNode(system, 'undecodable', await system.agent('undecodable', socket));
+      const agent = await system.agent('undecodable', socket, LASTING_READER);
+      const watched = new WatchedNode(system, 'undecodable', agent);
       await waitFor('the agent has subscribed', () => hostile.subscribed, WITHIN_MS);
       hostile.send(randomMessage('event', randomFor(SEED), 0n));
       await watched.streamIs('Active');
