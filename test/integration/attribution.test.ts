@@ -50,7 +50,7 @@ import { IngestBed } from '../support/ingestBed.ts';
 import { needs } from '../support/needs.ts';
 import { events } from '../support/records.ts';
 import { SpoolBed, write } from '../support/spoolBed.ts';
-import { waitFor } from '../support/waitFor.ts';
+import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
 
 const NAMESPACE = 'plegwatch';
 const ACCOUNT = { namespace: NAMESPACE, name: 'agent' };
@@ -502,7 +502,7 @@ needs(
     await bed.stop();
     const agent = agentIncarnation('node-a');
     await bed.sender.send(agent.batch(1, events(1, 2)));
-    // Longer than taking a job takes, and shorter than a controller waits.
+    // Longer than taking a job takes.
     const slowly = async () => {
       for (let i = 0; i < 100; i++) await bed.sender.left();
       return keys;
@@ -515,7 +515,7 @@ needs(
   test('is stored and not acknowledged while a controller that has to sign cannot read its keys', async () => {
     let isAway = true;
     const load = () => (isAway ? Promise.reject(new Error('the API server is away')) : loadKeys());
-    await start('accept', { load });
+    await start('accept', { load, readWithinMs: 500 });
     const agent = agentIncarnation('node-a');
     await bed.sender.send(agent.batch(1, events(1, 2)));
     await waitFor('the batch is handled', async () => (await bed.sender.left()) === 0);
@@ -540,15 +540,18 @@ async function start(
   {
     reviewer = kube,
     load = loadKeys,
+    readWithinMs = WITHIN_MS,
     enrols = true,
   }: {
     reviewer?: Pick<KubeClient, 'reviewToken' | 'get'>;
     load?: () => Promise<ControllerKeys>;
+    /** How long the start waits for the keys: default, as long as a busy machine takes to read them, as nobody sends again what was not acknowledged. */
+    readWithinMs?: number;
     enrols?: boolean;
   } = {},
 ): Promise<void> {
   const enrolment = { kube: reviewer, account: ACCOUNT, loadKeys: load };
-  const attribution = enrols ? { mode, enrolment } : { mode };
+  const attribution = enrols ? { mode, enrolment, readWithinMs } : { mode };
   await bed.start({ attribution });
 }
 

@@ -17,6 +17,8 @@ export interface AttributionOptions {
   readonly enrolment?: Pick<EnrollerOptions, 'kube' | 'account'> & {
     readonly loadKeys: () => Promise<ControllerKeys>;
   };
+  /** How long the start waits for these keys. Default: a few seconds. */
+  readonly readWithinMs?: number;
 }
 
 export interface KeysOptions
@@ -45,7 +47,12 @@ const BACKOFF = { firstMs: 500, maxMs: 10_000 };
 const READ_WITHIN_MS = 5_000;
 
 /** Waits a few seconds for the controller's own keys, if it has any; they are read later if that fails. */
-export async function startKeys({ mode = 'auto', enrolment, ...options }: KeysOptions): Promise<RunningKeys> {
+export async function startKeys({
+  mode = 'auto',
+  enrolment,
+  readWithinMs = READ_WITHIN_MS,
+  ...options
+}: KeysOptions): Promise<RunningKeys> {
   const { store, cluster, clusterId, log } = options;
   const nodeKeys = new NodeKeys(store, clusterId);
   const attribution = new Attribution(cluster, modeWhere(mode, enrolment !== undefined), nodeKeys);
@@ -64,7 +71,7 @@ export async function startKeys({ mode = 'auto', enrolment, ...options }: KeysOp
   });
   const enroller = new Enroller({ ...options, ...enrolment, keys: () => keys, nodeKeys });
   loading.start();
-  await sleep(READ_WITHIN_MS, read.signal);
+  await sleep(readWithinMs, read.signal);
   return {
     attribution,
     enroller,
