@@ -4,6 +4,7 @@
  * Each scenario is ten minutes of one node. PLEG was last active at 120 s, reported unhealthy at 310 s, and healthy at 340 s.
  */
 import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type {
   GapScope,
@@ -13,7 +14,7 @@ import type {
   NodePressure,
   RecordOf,
 } from '../../src/protocol/record.ts';
-import { agentIncarnation } from '../support/batches.ts';
+import { agentStartedAt } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -592,13 +593,22 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
 needs('postgres')('a verdict on PLEG', () => {
   let server: TestServer;
   let databaseUrl: string;
+  let reader: Client;
+  /** Its transaction goes on: however long it takes to store the scenarios, its now() is ten minutes after they began. */
+  const read = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
+    (await reader.query(text, values)).rows;
 
   beforeAll(async () => {
     server = await startServer();
     databaseUrl = await server.database();
+    reader = new Client({ connectionString: databaseUrl });
+    await reader.connect();
+    await reader.query('BEGIN');
+    const [begun] = (await reader.query<{ now: Date }>('SELECT now()')).rows;
+    const now = begun?.now.getTime() ?? Number.NaN;
     const nodes = Object.entries(SCENARIOS).map(([title, { scenario }]) => {
       const node = nodeOf(title);
-      return { node, scenario, one: agentIncarnation(node, 1, 600_000) };
+      return { node, scenario, one: agentStartedAt(node, 1, now - 600_000) };
     });
     await commitAll(
       databaseUrl,
@@ -607,26 +617,27 @@ needs('postgres')('a verdict on PLEG', () => {
     await commitAll(
       databaseUrl,
       nodes.flatMap(({ node, scenario: { next } }) =>
-        next === undefined ? [] : [agentIncarnation(node, 2, 20_000).batch(1, gapsOf(next))],
+        next === undefined ? [] : [agentStartedAt(node, 2, now - 20_000).batch(1, gapsOf(next))],
       ),
     );
-    await query(databaseUrl, `SELECT store.make_partition('node_condition', current_date)`);
+    await query(databaseUrl, `SELECT store.make_partition('node_condition', $1)`, [
+      new Date(now - 600_000).toISOString().slice(0, 10),
+    ]);
     for (const { node, scenario } of nodes) await conditions(databaseUrl, node, scenario);
     for (const { node, scenario } of nodes)
-      if (scenario.died !== undefined) await dies(databaseUrl, node, scenario.died);
+      if (scenario.died !== undefined) await dies(databaseUrl, node, scenario.died, new Date(now - 240_000));
   });
-  afterAll(() => server?.stop());
+  afterAll(async () => {
+    await reader?.end();
+    await server?.stop();
+  });
 
   test('every record of the scenarios can be stored', async () => {
-    expect(await query(databaseUrl, "SELECT node FROM plegwatch.gaps WHERE cause = 'unreadable'")).toEqual(
-      [],
-    );
+    expect(await read("SELECT node FROM plegwatch.gaps WHERE cause = 'unreadable'")).toEqual([]);
   });
 
   test.each(Object.entries(SCENARIOS))('%s', async (title, { verdicts }) => {
-    const rows = await query(databaseUrl, 'SELECT * FROM plegwatch.pleg_verdicts WHERE node = $1', [
-      nodeOf(title),
-    ]);
+    const rows = await read('SELECT * FROM plegwatch.pleg_verdicts WHERE node = $1', [nodeOf(title)]);
     expect(
       rows.map((row) => `${row['kind']} ${row['kubelet_lists']} ${row['our_lists']} ${row['verdict']}`),
       JSON.stringify(rows, null, 1),
@@ -634,8 +645,7 @@ needs('postgres')('a verdict on PLEG', () => {
   });
 
   test('a verdict on a container has its id, what the list was, and how many statuses were answered', async () => {
-    const rows = await query(
-      databaseUrl,
+    const rows = await read(
       "SELECT * FROM plegwatch.pleg_verdicts WHERE node LIKE 'listcontainers-waits-for-one-container-and%'",
     );
     expect(rows).toMatchObject([
@@ -648,11 +658,9 @@ needs('postgres')('a verdict on PLEG', () => {
   });
 
   test('a verdict shows the figures that it is based on', async () => {
-    const [row] = await query(
-      databaseUrl,
-      `SELECT extract(epoch FROM at - from_at)::int AS before_s, extract(epoch FROM to_at - at)::int AS after_s, *
-         FROM plegwatch.pleg_verdicts WHERE node = 'lists-of-both-hung-the-runtime'`,
-    );
+    const [row] =
+      await read(`SELECT extract(epoch FROM at - from_at)::int AS before_s, extract(epoch FROM to_at - at)::int AS after_s, *
+         FROM plegwatch.pleg_verdicts WHERE node = 'lists-of-both-hung-the-runtime'`);
     expect(row).toMatchObject({
       before_s: 180,
       after_s: 30,
@@ -669,8 +677,7 @@ needs('postgres')('a verdict on PLEG', () => {
 
   test('a verdict on the node says what it lacked, and shows all of its pressure', async () => {
     const pressure = 'cpu_some, io_some, io_full, memory_some, memory_full';
-    const [starvedOne] = await query(
-      databaseUrl,
+    const [starvedOne] = await read(
       `SELECT why, ${pressure} FROM plegwatch.pleg_verdicts WHERE verdict = 'node' AND memory_full > 0`,
     );
     expect(starvedOne).toEqual({
@@ -678,8 +685,7 @@ needs('postgres')('a verdict on PLEG', () => {
       ...{ cpu_some: 0, io_some: 0, io_full: expect.closeTo(1 / 6) },
       ...{ memory_some: expect.closeTo(58 / 60), memory_full: 0.75 },
     });
-    const [unmeasured] = await query(
-      databaseUrl,
+    const [unmeasured] = await read(
       `SELECT why, ${pressure} FROM plegwatch.pleg_verdicts WHERE node = 'lists-of-both-hung-the-runtime'`,
     );
     // Its kernel does not report pressure.
@@ -699,9 +705,7 @@ needs('postgres')('a verdict on PLEG', () => {
       'both waited for lists, and all tasks of the node for memory, while the agent ran: the runtime',
     ],
   ])('a verdict on the runtime says that tasks waited for the %s meanwhile', async (what, title) => {
-    const [row] = await query(databaseUrl, 'SELECT why FROM plegwatch.pleg_verdicts WHERE node = $1', [
-      nodeOf(title),
-    ]);
+    const [row] = await read('SELECT why FROM plegwatch.pleg_verdicts WHERE node = $1', [nodeOf(title)]);
     expect(row?.['why']).toBe(
       `both waited for lists; meanwhile all tasks of the node that were not idle waited for its ${what} for 100 % of the time`,
     );
@@ -760,14 +764,14 @@ function kubeletMinute(t: number, kubelet: Partial<KubeletFigures>): KubeletMinu
 }
 
 /** The rows of the first agent, which died after this many seconds, more than three minutes ago. */
-async function dies(databaseUrl: string, node: string, afterS: number): Promise<void> {
+async function dies(databaseUrl: string, node: string, afterS: number, lastSeen: Date): Promise<void> {
   await query(
     databaseUrl,
-    `UPDATE store.epoch e SET complete_through = d.at, last_record_at = d.at, last_seen = now() - interval '4 minutes'
+    `UPDATE store.epoch e SET complete_through = d.at, last_record_at = d.at, last_seen = $3
      FROM (SELECT e.node_id, e.started_at + $2 * interval '1 second' AS at FROM store.epoch e JOIN store.node n USING (node_id)
            WHERE n.name = $1 AND e.incarnation = 1) d
      WHERE d.node_id = e.node_id AND e.incarnation = 1`,
-    [node, afterS],
+    [node, afterS, lastSeen],
   );
 }
 
