@@ -11,7 +11,7 @@ import { dashboards } from '../support/dashboards.ts';
 import { documentedMetrics } from '../support/documentedMetrics.ts';
 import { needs } from '../support/needs.ts';
 import { isServed, selectorsOf } from '../support/selectors.ts';
-import { metric, System } from '../support/system.ts';
+import { answerOf, metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 let system: System;
@@ -66,7 +66,7 @@ needs(
       [agent, 'Agent'],
       [controller, 'Controller'],
     ] as const) {
-      const served = servedMetrics((await program.ask('/metrics'))?.body ?? '');
+      const served = servedMetrics((await answerOf(program, '/metrics'))?.body ?? '');
       const documented = documentedMetrics(part).map(({ name, labels, type }) => [
         name,
         `${type} {${labels.toSorted().join(',')}}`,
@@ -77,7 +77,7 @@ needs(
 
   test('every series that an alert or a dashboard asks for is served', async () => {
     const served = await Promise.all(
-      [agent, controller].map(async (each) => (await each.ask('/metrics'))?.body),
+      [agent, controller].map(async (each) => (await answerOf(each, '/metrics'))?.body),
     );
     const asked = [...new Set(readAsked().flatMap(selectorsOf))];
     expect(asked.length).toBeGreaterThan(20);
@@ -85,7 +85,7 @@ needs(
   });
 
   test('monitoring.dropSeries halves the series of an agent, and drops none that an alert or a dashboard asks for', async () => {
-    const text = (await agent.ask('/metrics'))?.body ?? '';
+    const text = (await answerOf(agent, '/metrics'))?.body ?? '';
     const all = text.split('\n').filter((line) => /^\w/.test(line));
     const kept = all.filter((line) => !isDropped(line));
     expect(kept.length).toBeLessThanOrEqual(all.length / 2);
@@ -98,7 +98,7 @@ needs(
   test('build_info says the version, the commit and the version of Node.js', async () => {
     const commit = execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { encoding: 'utf8' }).trim();
     for (const program of [agent, controller]) {
-      const body = (await program.ask('/metrics'))?.body;
+      const body = (await answerOf(program, '/metrics'))?.body;
       expect(body).toContain(`commit="${commit}",node_version="${process.versions.node}"`);
     }
   });

@@ -23,7 +23,7 @@ import {
 } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
 import { exists } from '../support/sigstop.ts';
-import { LASTING_READER, PATIENT } from '../support/system.ts';
+import { answerOf, LASTING_READER, PATIENT } from '../support/system.ts';
 import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { CACHE, MAIN } from '../support/testedVersions.ts';
 import { passes, waitFor } from '../support/waitFor.ts';
@@ -384,7 +384,7 @@ async function expectWell(node: WatchedNode): Promise<void> {
     const report = await node.report();
     const status = new Map(report?.conditions.map((condition) => [condition.type, condition.status]));
     expect([status.get('Ready'), status.get('RelistHealthy')]).toEqual(['True', 'True']);
-    expect((await node.agent.ask('/readyz'))?.status).toBe(200);
+    expect((await answerOf(node.agent, '/readyz'))?.status).toBe(200);
   });
 }
 

@@ -36,6 +36,7 @@ import { query, startServer, type TestServer } from '../support/database.ts';
 import { evidence, NOT_READY, STATE, UNHEALTHY } from '../support/evidence.ts';
 import { needs } from '../support/needs.ts';
 import { event, hexId, relistMinute } from '../support/records.ts';
+import { answerOf } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const run = promisify(execFile);
@@ -577,11 +578,13 @@ needs(
       expect(await codeOf(path)).toEqual([503, 'DATABASE_AWAY']);
     }
     await waitFor('it is not ready', async () => (await ui.ask('/readyz'))?.status === 503);
-    expect((await ui.ask('/livez'))?.status).toBe(200);
+    expect((await answerOf(ui, '/livez'))?.status).toBe(200);
     await server.part.restart();
     await waitFor('it is ready', async () => (await ui.ask('/readyz'))?.status === 200);
     expect((await get('search?q=node-a')).status).toBe(200);
-    expect((await ui.ask('/metrics'))?.body).toMatch(/plegwatch_ui_requests_total\{status="5xx"\} [1-9]/);
+    expect((await answerOf(ui, '/metrics'))?.body).toMatch(
+      /plegwatch_ui_requests_total\{status="5xx"\} [1-9]/,
+    );
     expect(ui.log()).not.toContain(viewer);
   });
 });

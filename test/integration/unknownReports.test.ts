@@ -13,7 +13,7 @@ import { PLEG_REPORTS } from '../../src/kube/object.ts';
 import { CLI } from '../support/build.ts';
 import { needs } from '../support/needs.ts';
 import { conditionsOf } from '../support/plegreports.ts';
-import { CLUSTER } from '../support/system.ts';
+import { answerOf, CLUSTER } from '../support/system.ts';
 import { SystemBed } from '../support/systemBed.ts';
 import { WITHIN_MS, waitFor } from '../support/waitFor.ts';
 
@@ -85,7 +85,7 @@ needs(
     controllers = [waiting];
     const { pid } = waiting;
     await saysUnknown();
-    expect(await waiting.ask('/readyz')).toMatchObject({
+    expect(await answerOf(waiting, '/readyz')).toMatchObject({
       status: 503,
       body: expect.stringMatching(/^not ok start: Postgres at .* cannot be reached/),
     });
