@@ -38,6 +38,7 @@ needs(
     test('is stored as one row for its start and one for its end, however often its message is written', async () => {
       await addNode('node-a');
       start();
+      await known('node-a');
       await ready('node-a', 'True', 'kubelet is posting ready status', 0);
       await ready('node-a', 'False', plegMessage('3m5.2s', '3m0s'), 10);
       await ready('node-a', 'False', plegMessage('4m5.2s', '3m0s'), 10);
@@ -107,6 +108,7 @@ needs(
     test('is stored again when Postgres is restored from an older backup, without a change of the Node', async () => {
       await addNode('node-e');
       start(100);
+      await known('node-e');
       await ready('node-e', 'False', plegMessage('3m6s', '3m0s'), 0);
       await ready('node-e', 'True', 'kubelet is posting ready status', 30);
       await waitFor('both rows are stored', async () => (await rows('node-e')).length === 2);
@@ -266,6 +268,9 @@ function start(recheckMs?: number): void {
     recheckMs: 100,
   });
 }
+
+/** Before the Nodes are listed, only the last one of several changes is seen. */
+const known = (name: string) => waitFor(`${name} is known`, () => nodes?.get(name) !== undefined);
 
 async function stop(): Promise<void> {
   await recorder?.stop();

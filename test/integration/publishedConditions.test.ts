@@ -26,7 +26,7 @@ import { silent } from '../support/database.ts';
 import { KubeBed } from '../support/kubeBed.ts';
 import { needs } from '../support/needs.ts';
 import { conditionsOf, installPlegReports } from '../support/plegreports.ts';
-import { waitFor } from '../support/waitFor.ts';
+import { passes, waitFor } from '../support/waitFor.ts';
 
 const bed = new KubeBed();
 const { signal } = new AbortController();
@@ -97,7 +97,7 @@ needs(
     await buildReports('after');
     start({ withReports: false });
     await published('after', 'Unknown,False,Unknown');
-    expect(counted).toEqual({ written: 1 });
+    await passes(() => expect(counted).toEqual({ written: 1 }));
     expect(await versionOf('before')).toBe(version);
   });
 
