@@ -253,8 +253,12 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
       for (const pod of pods) await evidence.missed(id, pod);
       startSender(cluster, { endpoint: strict.url, log });
       await waitFor('nothing waits any more', async () => (await waiting()) === 0);
-      await waitFor('all are written', () => strict.records().length >= pods.length);
-      expect(strict.records().map(({ attributes }) => attributes['k8s.pod.name'])).toEqual(pods);
+      // A busy collector may have stored what it has not answered in time: that is sent again.
+      const written = () => [
+        ...new Set(strict.records().map(({ attributes }) => attributes['k8s.pod.name'])),
+      ];
+      await waitFor('all are written', () => written().length >= pods.length);
+      expect(written()).toEqual(pods);
       await waitFor('all are counted as sent', () => counted['sent'] === 12);
       expect(counted['dropped']).toBe(1);
     } finally {
@@ -278,9 +282,11 @@ needs('postgres', 'otelcol')('a collector of OpenTelemetry', () => {
       const ofCluster = collector
         .records()
         .filter(({ resource }) => resource['k8s.cluster.name'] === cluster);
-      return ofCluster.length >= 2 ? ofCluster : undefined;
+      // A busy collector is sent again the records that it has not answered in time.
+      const pods = [...new Set(ofCluster.map(({ attributes }) => attributes['k8s.pod.name']))];
+      return pods.length >= 2 && pods;
     });
-    expect(sent.map(({ attributes }) => attributes['k8s.pod.name'])).toEqual(['one', 'other']);
+    expect(sent).toEqual(['one', 'other']);
   });
 
   test('an answer that does not end is not waited for', async () => {
