@@ -23,6 +23,7 @@ import { wallNow } from '../../../platform/clock.ts';
 import { millis, shift } from '../../../protocol/units.ts';
 import { KubeletClient } from '../kubelet/client.ts';
 import { KubeletScraper } from '../kubelet/scraper.ts';
+import { startReaderProcess } from './readerProcess.ts';
 import type { PaceStore, SavedPace, SubscribeSetting } from './subscribePolicy.ts';
 import { Subscription, type SubscriptionOptions } from './subscription.ts';
 
@@ -96,7 +97,12 @@ function subscribe(
         reasons.push(reason);
       },
     },
-    { kubelet: watch, ...options },
+    // Not killed where a busy machine does not run it.
+    {
+      kubelet: watch,
+      startReader: (socket, events) => startReaderProcess(socket, events, millis(3_600_000)),
+      ...options,
+    },
   );
   const stop = new AbortController();
   const running = watch.run(stop.signal);

@@ -20,9 +20,9 @@ import { until } from '../../../../test/support/waitFor.ts';
 import type { ReceivedEvent } from '../../../protocol/observation.ts';
 import { type Micros, millis } from '../../../protocol/units.ts';
 import { type Frame, FrameReader } from './frames.ts';
-import { type ReaderProcess, startReaderProcess } from './readerProcess.ts';
+import { type ReaderProcess, type StartReader, startReaderProcess } from './readerProcess.ts';
 import { NO_PACE_STORE, type SubscribeSetting } from './subscribePolicy.ts';
-import { Subscription } from './subscription.ts';
+import { Subscription, type SubscriptionEvents } from './subscription.ts';
 
 let folder: string;
 const cleanUps: (() => Promise<unknown> | unknown)[] = [];
@@ -43,6 +43,10 @@ async function runtimeOf(
   return runtime;
 }
 
+/** Not killed where a busy machine does not run it. */
+const startLastingReader: StartReader = (socket, events) =>
+  startReaderProcess(socket, events, millis(3_600_000));
+
 interface SubscriptionLog {
   readonly states: string[];
   readonly opened: number[];
@@ -60,7 +64,7 @@ function subscribe(
 ): SubscriptionLog & { subscription: Subscription } {
   const lists = { states: [], opened: [], ended: [], events: [], drained: [] };
   const log: SubscriptionLog = { ...lists, endedAt: [], openedAt: [] };
-  const subscription = new Subscription(socket, setting, {
+  const sessions: SubscriptionEvents = {
     identified: () => undefined,
     opened: (session) => {
       log.opened.push(session);
@@ -76,7 +80,8 @@ function subscribe(
       log.endedAt.push(performance.now());
     },
     state: (state) => log.states.push(state),
-  });
+  };
+  const subscription = new Subscription(socket, setting, sessions, { startReader: startLastingReader });
   cleanUps.push(() => subscription.stop());
   subscription.start();
   return { ...log, subscription };
