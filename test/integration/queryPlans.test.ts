@@ -24,7 +24,7 @@ const NEWEST = '(SELECT max(day) FROM store.container_event)';
 
 /** A partition of a table by day. */
 const PARTITION = /^(container_event|container|relist_change|relist_minute)_\d{8}$/;
-/** Of two clusters. */
+/** Nodes of both clusters. */
 const NODES = 10;
 
 needs('postgres')('plans of the documented queries', () => {
