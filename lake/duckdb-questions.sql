@@ -169,7 +169,7 @@ FROM (
   SELECT cluster, node, container_id, runtime_name, runtime_version, min(received_at) FILTER (WHERE event_type = 'STARTED') AS started,
          min(received_at) FILTER (WHERE event_type = 'STOPPED') AS stopped
   FROM container_events
-  WHERE day >= now()::DATE - 7 AND event_type IN ('STARTED', 'STOPPED') AND NOT is_sandbox AND NOT replayed
+  WHERE day = now()::DATE - 1 AND event_type IN ('STARTED', 'STOPPED') AND NOT is_sandbox AND NOT replayed
   GROUP BY cluster, node, container_id, runtime_name, runtime_version
 ) container
 WHERE started IS NOT NULL AND stopped IS NOT NULL

@@ -103,7 +103,7 @@ FROM life l JOIN member m USING (node_id),
              (7, 3, false, 70.0), (8, 3, true, 80.0)) AS t (step, type, is_sandbox, after);
 
 INSERT INTO store.container_event (received_at, created_ns, container_key, day, node_id, context_id, seq, cluster_id, flags)
-SELECT happened_at + CASE WHEN type = 1 AND NOT is_sandbox AND number % 10 = 8 AND number % 3 = 2 AND no % 400 = 250 THEN interval '58.803 s'
+SELECT happened_at + CASE WHEN type = 1 AND NOT is_sandbox AND number % 10 = 8 AND number % 3 = 2 AND no % 400 = 350 THEN interval '58.803 s'
                           ELSE interval '2 ms' END, (extract(epoch FROM happened_at) * 1e9)::int8, CASE WHEN is_sandbox THEN sandbox_key ELSE container_key END,
        day, node_id, context_id, no * 20 + step, cluster_id, type + CASE WHEN is_sandbox THEN 1024 ELSE 0 END + exit_flags
 FROM transition WHERE NOT is_lost AND NOT is_in_gap
