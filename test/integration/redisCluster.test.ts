@@ -28,7 +28,7 @@ import {
 } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
 import { CLUSTER, System } from '../support/system.ts';
-import { waitFor } from '../support/waitFor.ts';
+import { passes, waitFor } from '../support/waitFor.ts';
 
 const QUEUES = 4;
 const NODES = ['a', 'b', 'c', 'd'];
@@ -146,8 +146,8 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         );
         await nodes.deliveredSinceNow(50);
         await doomed.restart();
-        // Agents send again at once.
-        expect(await command(doomed, 'EXISTS', markOf(first.name))).toBe(0);
+        // Agents send again at once. The cluster answers once it knows that the master is back.
+        await passes(async () => expect(await command(doomed, 'EXISTS', markOf(first.name))).toBe(0));
       } finally {
         process.kill(controller.pid, 'SIGCONT');
       }
