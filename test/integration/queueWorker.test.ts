@@ -5,7 +5,11 @@ import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
-import { type QueueWorker, startQueueWorker } from '../../src/controller/ingest/queueWorker.ts';
+import {
+  type QueueWorker,
+  type QueueWorkerOptions,
+  startQueueWorker,
+} from '../../src/controller/ingest/queueWorker.ts';
 import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { CLUSTER, createSender, type Sender } from '../support/batches.ts';
 import { needs } from '../support/needs.ts';
@@ -36,15 +40,19 @@ needs('redis-server')('a queue worker', () => {
     await queue.close();
   }
 
-  test('does not count a job that is not due as one that it could take', async () => {
+  function start(
+    handle: QueueWorkerOptions['handler']['handle'],
+    more: Partial<QueueWorkerOptions> = {},
+  ): void {
     worker = startQueueWorker({
-      cluster: CLUSTER,
-      queue: 0,
-      redis: sender.redis,
-      lockMs: 10_000,
-      handler: { handle: async () => ({ done: false, delayMs: 300_000 }) },
+      ...{ cluster: CLUSTER, queue: 0, redis: sender.redis, lockMs: 10_000, handler: { handle } },
       log: { warn: () => undefined, error: () => undefined },
+      ...more,
     });
+  }
+
+  test('does not count a job that is not due as one that it could take', async () => {
+    start(async () => ({ done: false, delayMs: 300_000 }));
     await addJob();
     const depth = await waitFor('it is delayed', async () => {
       const now = await worker.depth(sender.redis);
@@ -61,19 +69,15 @@ needs('redis-server')('a queue worker', () => {
     await redis.kill('SIGSTOP');
     const handled: string[] = [];
     const warnings: string[] = [];
-    worker = startQueueWorker({
-      cluster: CLUSTER,
-      queue: 0,
-      redis: impatient,
-      lockMs: 10_000,
-      handler: {
-        async handle(_, id) {
-          handled.push(id);
-          return { done: true };
-        },
-      },
-      log: { warn: ({ error }: { error?: string }) => warnings.push(error ?? ''), error: () => undefined },
-    });
+    const log = {
+      warn: ({ error }: { error?: string }) => warnings.push(error ?? ''),
+      error: () => undefined,
+    };
+    const handle = async (_: unknown, id: string) => {
+      handled.push(id);
+      return { done: true } as const;
+    };
+    start(handle, { redis: impatient, log });
     await waitFor('a command has timed out', () => warnings.some((each) => each.includes('timed out')));
     await redis.kill('SIGCONT');
     await waitFor('the job is handled', () => handled.length > 0);
@@ -81,20 +85,11 @@ needs('redis-server')('a queue worker', () => {
 
   test('takes a job again when it is due, not when it next looks for jobs of others', async () => {
     let handled = 0;
-    worker = startQueueWorker({
-      cluster: CLUSTER,
-      queue: 0,
-      redis: sender.redis,
-      lockMs: 10_000,
-      handler: {
-        async handle() {
-          handled += 1;
-          // Meanwhile the worker looks for another job, and waits for one.
-          for (let asked = 0; asked < 20; asked += 1) await sender.redis.ping();
-          return { done: false, delayMs: 20 };
-        },
-      },
-      log: { warn: () => undefined, error: () => undefined },
+    start(async () => {
+      handled += 1;
+      // Meanwhile the worker looks for another job, and waits for one.
+      for (let asked = 0; asked < 20; asked += 1) await sender.redis.ping();
+      return { done: false, delayMs: 20 };
     });
     await addJob();
     // It would be taken every five seconds.
@@ -106,18 +101,9 @@ needs('redis-server')('a queue worker', () => {
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + 30 * 24 * 3_600_000);
     onTestFinished(() => clock.mockRestore());
     let handled = 0;
-    worker = startQueueWorker({
-      cluster: CLUSTER,
-      queue: 0,
-      redis: sender.redis,
-      lockMs: 10_000,
-      handler: {
-        async handle() {
-          handled += 1;
-          return handled === 1 ? { done: false, delayMs: 1_000 } : { done: true };
-        },
-      },
-      log: { warn: () => undefined, error: () => undefined },
+    start(async () => {
+      handled += 1;
+      return handled === 1 ? { done: false, delayMs: 1_000 } : { done: true };
     });
     await addJob();
     await waitFor(
@@ -134,25 +120,18 @@ needs('redis-server')('a queue worker', () => {
   test('that has just delayed a job when Redis is full waits before each further fetch', async () => {
     const refusedAt: number[] = [];
     await addJob();
-    worker = startQueueWorker({
-      cluster: CLUSTER,
-      queue: 0,
-      redis: sender.redis,
-      lockMs: 10_000_000,
-      handler: {
-        // A worker that has delayed a job fetches the next one without waiting for any to be added.
-        async handle() {
-          await sender.redis.config('SET', 'maxmemory', '1');
-          return { done: false, delayMs: 1_000_000 };
-        },
+    const log = {
+      warn: ({ error }: { error?: string }) => {
+        if (error?.includes('OOM')) refusedAt.push(performance.now());
       },
-      log: {
-        warn: ({ error }: { error?: string }) => {
-          if (error?.includes('OOM')) refusedAt.push(performance.now());
-        },
-        error: () => undefined,
-      },
-    });
+      error: () => undefined,
+    };
+    // A worker that has delayed a job fetches the next one without waiting for any to be added.
+    const handle = async () => {
+      await sender.redis.config('SET', 'maxmemory', '1');
+      return { done: false, delayMs: 1_000_000 } as const;
+    };
+    start(handle, { lockMs: 10_000_000, log });
     await waitFor('fetches are refused', () => refusedAt.length >= ATTEMPTS);
     const [first = 0, , third = 0] = refusedAt;
     expect(third - first).toBeGreaterThan(1_500);
