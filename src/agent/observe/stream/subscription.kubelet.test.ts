@@ -18,12 +18,12 @@ import {
   plain,
   removeAuthority,
 } from '../../../../test/support/fakeKubelet.ts';
+import { startLastingReader } from '../../../../test/support/lastingReader.ts';
 import { until } from '../../../../test/support/waitFor.ts';
 import { wallNow } from '../../../platform/clock.ts';
 import { millis, shift } from '../../../protocol/units.ts';
 import { KubeletClient } from '../kubelet/client.ts';
 import { KubeletScraper } from '../kubelet/scraper.ts';
-import { startReaderProcess } from './readerProcess.ts';
 import type { PaceStore, SavedPace, SubscribeSetting } from './subscribePolicy.ts';
 import { Subscription, type SubscriptionOptions } from './subscription.ts';
 
@@ -97,12 +97,7 @@ function subscribe(
         reasons.push(reason);
       },
     },
-    // Not killed where a busy machine does not run it.
-    {
-      kubelet: watch,
-      startReader: (socket, events) => startReaderProcess(socket, events, millis(3_600_000)),
-      ...options,
-    },
+    { kubelet: watch, startReader: startLastingReader, ...options },
   );
   const stop = new AbortController();
   const running = watch.run(stop.signal);

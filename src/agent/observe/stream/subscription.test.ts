@@ -16,11 +16,12 @@ import {
   type SimulatedRuntimeOptions,
   startSimulatedRuntime,
 } from '../../../../devtools/simulator/runtime.ts';
+import { startLastingReader } from '../../../../test/support/lastingReader.ts';
 import { until } from '../../../../test/support/waitFor.ts';
 import type { ReceivedEvent } from '../../../protocol/observation.ts';
 import { type Micros, millis } from '../../../protocol/units.ts';
 import { type Frame, FrameReader } from './frames.ts';
-import { type ReaderProcess, type StartReader, startReaderProcess } from './readerProcess.ts';
+import { type ReaderProcess, startReaderProcess } from './readerProcess.ts';
 import { NO_PACE_STORE, type SubscribeSetting } from './subscribePolicy.ts';
 import { Subscription, type SubscriptionEvents } from './subscription.ts';
 
@@ -42,10 +43,6 @@ async function runtimeOf(
   cleanUps.push(() => runtime.stop());
   return runtime;
 }
-
-/** Not killed where a busy machine does not run it. */
-const startLastingReader: StartReader = (socket, events) =>
-  startReaderProcess(socket, events, millis(3_600_000));
 
 interface SubscriptionLog {
   readonly states: string[];
