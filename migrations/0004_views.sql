@@ -89,7 +89,7 @@ LEFT JOIN LATERAL (
   SELECT agent_version FROM store.context x WHERE x.node_id = e.node_id AND x.epoch = e.epoch ORDER BY context_no DESC LIMIT 1
 ) x ON true;
 
--- The planner expects half of the rows for a cast to bool, and one of two hundred for a comparison with 0: so few that it looks up each event's container.
+-- Flags are cast to bool: of those that are compared with 0 the planner expects one in two hundred, and looks up the container of each event.
 CREATE VIEW plegwatch.container_events WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, x.epoch, e.seq, e.received_at, store.time_of_ns(e.created_ns) AS created_at,
        store.event_type_name(e.flags & 255) AS event_type,
@@ -526,7 +526,7 @@ SELECT c.name AS cluster, n.name AS node,
        m.began_at + l.sandboxes_to * interval '1 microsecond' AS sandboxes_to,
        m.began_at + l.containers_from * interval '1 microsecond' AS containers_from,
        m.began_at + l.containers_to * interval '1 microsecond' AS containers_to,
-       l.flags & 1 = 0 AS sandboxes_whole, l.flags & 2 = 0 AS containers_whole, l.flags & 4 <> 0 AS failed,
+       NOT (l.flags & 1)::bool AS sandboxes_whole, NOT (l.flags & 2)::bool AS containers_whole, (l.flags & 4)::bool AS failed,
        x.epoch, r.seq, r.day
 FROM store.relist_minute r
 LEFT JOIN store.node n ON n.node_id = r.node_id
