@@ -51,12 +51,12 @@ const retryWithin =
   (times) =>
     Math.random() * doubled(100, maxRetry / 1000, times);
 
-const isOfReplica = ({ message }: Error): boolean => message.startsWith('READONLY');
+const saysReadOnly = ({ message }: Error): boolean => message.startsWith('READONLY');
 
 /** A master may become a replica without closing its connections, and a new one lead to the next master. Not all the time: it may stay a replica. */
-function ofReplica(maxRetry: Micros): (error: Error) => boolean {
+function leavesReplica(maxRetry: Micros): (error: Error) => boolean {
   const limit = new TokenBucket({ capacity: 1, interval: maxRetry });
-  return (error) => isOfReplica(error) && limit.tryTake(monoNow());
+  return (error) => saysReadOnly(error) && limit.tryTake(monoNow());
 }
 
 /** The options of any connection: to a server, a cluster node or a Sentinel. It does not name its client, for which users have no right. */
@@ -160,7 +160,7 @@ function open(access: FreshAccess, { patient, guard, maxRetry }: OpenOptions): R
     ...options,
     enableOfflineQueue: patient,
     retryStrategy,
-    reconnectOnError: ofReplica(maxRetry),
+    reconnectOnError: leavesReplica(maxRetry),
   };
   switch (place.kind) {
     case 'server':
@@ -218,7 +218,7 @@ function sentinelOptions(
     name: place.master,
     sentinelRetryStrategy: retryStrategy,
     sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
-    reconnectOnError: isOfReplica,
+    reconnectOnError: saysReadOnly,
     ...(password === undefined ? {} : { sentinelPassword: password }),
     ...(tls === null ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tls }),
   };

@@ -201,7 +201,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         () => true,
         () => false,
       );
-      depths = redis.status === 'ready' ? await countAll(workers, redis, throttledLog) : [];
+      depths = redis.status === 'ready' ? await tendAll(workers, redis, throttledLog) : [];
       for (const [queue, depth] of depths.entries()) {
         if (depth !== null) metrics.queueDepth.set({ queue: `${queue}` }, depth.all);
       }
@@ -268,8 +268,8 @@ async function waitUntilReady(redis: RedisClient, log: Logger): Promise<void> {
   });
 }
 
-/** The depth of each queue, whose delays are shortened; null if that node of a Redis Cluster is unavailable. */
-function countAll(
+/** Shortens the delays of each queue. Returns its depth; null if that node of a Redis Cluster is unavailable. */
+function tendAll(
   workers: readonly QueueWorker[],
   redis: RedisClient,
   log: ThrottledLog,
