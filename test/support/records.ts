@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RecordOf } from '../../src/protocol/record.ts';
 
-/** Some fields of T, and no others: TypeScript itself lets pass what comes by a spread. */
+/** Some fields of T, and no others: TypeScript itself overlooks others that come by a spread. */
 type Fields<T, M extends Partial<T>> = M & { readonly [K in Exclude<keyof M, keyof T>]: never };
 type EventRecord = RecordOf<'container_event'>;
 type Finding = RecordOf<'finding'>;
