@@ -276,13 +276,16 @@ function tendAll(
 ): Promise<(QueueDepth | null)[]> {
   return Promise.all(
     workers.map(async (worker) => {
-      try {
-        await worker.shortenDelays(redis);
-        return await worker.depth(redis);
-      } catch (error) {
-        log.warn({ queue: worker.queue, error: messageOf(error) }, 'queue could not be counted');
+      const { queue } = worker;
+      const depth = await worker.depth(redis).catch((error: unknown) => {
+        log.warn({ queue, error: messageOf(error) }, 'queue could not be counted');
         return null;
-      }
+      });
+      // A full Redis refuses this and counts all the same.
+      await worker.shortenDelays(redis).catch((error: unknown) => {
+        log.warn({ queue, error: messageOf(error) }, 'delays of a queue could not be shortened');
+      });
+      return depth;
     }),
   );
 }
