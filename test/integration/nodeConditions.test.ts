@@ -206,6 +206,26 @@ needs(
     expect(await runText(bed.store, 'SELECT name FROM store.node WHERE name = $1', ['node-q'])).toEqual([]);
   });
 
+  test('a deleted Node whose PLEG was unhealthy is stored again in a restored store, though no agent ran on it', async () => {
+    await addNode('node-s');
+    start(100);
+    await known('node-s');
+    await ready('node-s', 'False', plegMessage('3m6s', '3m0s'), 0);
+    const stored = async () => [(await rows('node-s')).length, (await notReady('node-s')).length];
+    await waitFor('both histories have it', async () => `${await stored()}` === '1,1');
+    await bed.admin.delete(NODES, 'node-s');
+    await waitFor('the watch shows the deletion', () => nodes?.get('node-s') === undefined);
+    const queue = new ReportQueue(bed.store, await bed.store.ensureCluster(CLUSTER));
+    await queue.markDeleted(['node-s']);
+    for (const table of ['node_condition', 'ready_change'])
+      await runText(
+        bed.store,
+        `DELETE FROM store.${table} c USING store.node n WHERE c.node_id = n.node_id AND n.name = $1`,
+        ['node-s'],
+      );
+    await waitFor('both have it again', async () => `${await stored()}` === '1,1');
+  });
+
   test('labels that were asked for, OS image and kernel are one row, and another one after a change of one of them', async () => {
     await addNode('node-i', { pool: 'general', other: 'a' });
     await nodeInfo('node-i', 'Debian GNU/Linux 13 (trixie)\n', '6.12.43');

@@ -7,9 +7,9 @@
  * another one recorded. Several controllers store a row only once. While the store is unavailable, changes are pending.
  *
  * The store may be restored from an older backup. Therefore the latest conditions are read again from time to time, and what was recorded
- * before and is missing is stored again, unless it is so old that maintenance deleted it.
+ * before and is missing is stored again, unless it is so old that maintenance deleted it, or its Node was deleted before an agent ran on it.
  */
-
+import { eq } from 'drizzle-orm';
 import type { KubeNode, ReadyCondition } from '../../kube/projection.ts';
 import { readClocks } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
@@ -17,6 +17,7 @@ import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { between, type Mono, millis, mono } from '../../protocol/units.ts';
 import type { SqlRunner } from '../../store/runner.ts';
+import { node } from '../../store/schema/tables.ts';
 import { ensureNode } from '../../store/statements.ts';
 import type { Store } from '../../store/store.ts';
 import type { NodeWatch } from './nodeWatch.ts';
@@ -44,6 +45,8 @@ interface PendingCondition {
 export interface ConditionHistory<Change extends { readonly at: number }> {
   /** The log message for each change, with its fields. */
   readonly changed: string;
+  /** Whether a Node with such a change stays in the store after it was deleted, though no agent ever ran on it (markNodesDeleted.sql). */
+  readonly keepsNode: boolean;
   fields(change: Change): object;
   /** Whether a condition changed since the latest recorded change; null if it did not, or was not recorded. */
   change(before: Change | null, ready: ReadyCondition, now: number): Change | null;
@@ -135,9 +138,11 @@ class Recorder<Change extends { readonly at: number }> {
     const { findingRetentionDays } = await this.#options.store.readSettings();
     // Older rows are deleted by maintenance.
     const horizon = now.wall - findingRetentionDays * DAY_US;
+    const forgotten = await this.#forgotten(
+      [...(before?.keys() ?? [])].filter((name) => !recorded.has(name)),
+    );
     for (const [name, changes] of before ?? []) {
-      // A Node that is gone without a trace: no agent ever ran on it (markNodesDeleted.sql), or maintenance deleted all of it.
-      if (!recorded.has(name) && this.#options.nodes.get(name) === undefined) continue;
+      if (forgotten.has(name)) continue;
       const stored = latestOf(recorded.get(name));
       const kept = changes.filter(({ at }) => at >= horizon);
       if (stored < latestOf(kept)) await this.#storeAgain(name, kept);
@@ -153,6 +158,18 @@ class Recorder<Change extends { readonly at: number }> {
     this.#clusterId = await store.ensureCluster(cluster);
     const last = await history.readLast(store, this.#clusterId);
     return new Map(last.map(([name, change]) => [name, [change]]));
+  }
+
+  /** Those of these Nodes that were deleted, and of which nothing is left. */
+  async #forgotten(names: readonly string[]): Promise<ReadonlySet<string>> {
+    const { store, history, nodes } = this.#options;
+    const gone = history.keepsNode ? [] : names.filter((name) => nodes.get(name) === undefined);
+    if (gone.length === 0) return new Set();
+    const rows = await store.query((db) =>
+      db.select({ name: node.name }).from(node).where(eq(node.cluster_id, this.#clusterId)),
+    );
+    const left = new Set(rows.map(({ name }) => name));
+    return new Set(gone.filter((name) => !left.has(name)));
   }
 
   async #storeAgain(name: string, changes: readonly Change[]): Promise<void> {

@@ -73,6 +73,7 @@ function changedAt(
 
 export const PLEG_HISTORY: ConditionHistory<ConditionChange> = {
   changed: 'PLEG condition of a Node changed',
+  keepsNode: true,
   change: conditionChange,
   fields: ({ unhealthy, status }) => ({ unhealthy, status }),
   async readLast(store, clusterId) {

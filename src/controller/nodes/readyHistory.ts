@@ -55,6 +55,7 @@ export function readyChange(
 
 export const READY_HISTORY: ConditionHistory<ReadyChange> = {
   changed: 'Ready condition of a Node changed',
+  keepsNode: false,
   change: readyChange,
   fields: ({ status, reason, causes }) => ({ status, reason, causes }),
   async readLast(store, clusterId) {
